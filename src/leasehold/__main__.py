@@ -1,4 +1,4 @@
-"""`lease`, and `python -m leasehold`: the box is called first, then the command is read."""
+"""`lease`, and `python -m leasehold`: the connection to the box is opened first, then the command is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> int:
         from leasehold.shells.cli.main import main as command
 
         return command()
-    except KeyboardInterrupt:  # while we were still loading, or taking leave
+    except KeyboardInterrupt:  # while the program was still loading, or exiting
         return 130
     finally:
         first_call.hang_up()

@@ -1,7 +1,7 @@
-"""Every error a person can meet, grouped by who must act.
+"""Every error that a person can see, grouped by who must act.
 
 LeaseholdError
- ├─ UserError       exit 2   your turn: something of yours must change, then the same command goes on
+ ├─ UserError       exit 2   your turn: something of yours must change, then the same command continues
  │   └─ NotDurable  exit 2   trained to the end, but the results are not on the durable tier
  ├─ Refusal         exit 3   a gate said no; nothing was done
  ├─ BoxError        exit 4   the box is wrong or said no
@@ -27,7 +27,7 @@ class LeaseholdError(Exception):
         self.hint = hint
 
     def as_dict(self) -> dict[str, str | int]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         return {
             "code": self.code,
             "message": self.message,
@@ -75,7 +75,7 @@ class VerifyError(LeaseholdError):
     """What came home is incomplete, different or does not load."""
 
     exit_code = 7
-    cells: tuple[str, ...] = ()  # of a sweep: those that it is about, where the others are well
+    cells: tuple[str, ...] = ()  # in a sweep: the cells it concerns, if the others are fine
 
 
 class HomeError(LeaseholdError):

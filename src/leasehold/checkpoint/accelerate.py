@@ -1,4 +1,4 @@
-"""For Accelerate: save_state and load_state, whole or not at all, when that pays and at SIGTERM.
+"""Save and load through Accelerate's save_state and load_state: whole or not at all, on schedule and at SIGTERM.
 
 from leasehold.checkpoint.accelerate import AccelerateCheckpoints
 
@@ -21,7 +21,7 @@ from leasehold.checkpoint.store.native import NativeCheckpoints
 
 
 class AccelerateCheckpoints:
-    """Asks the accelerator to save and load; it knows what was prepared and registered."""
+    """Saves and loads through the accelerator, which knows what was prepared and registered."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class AccelerateCheckpoints:
         every_s: Optional[float] = None,
         total: Optional[int] = None,
     ) -> None:
-        """Use a folder, below $LEASE_OUT in a run of ours."""
+        """Use a folder, below $LEASE_OUT inside a Leasehold run."""
         self._accelerator = accelerator
         self._shelf = NativeCheckpoints(folder, keep, every_s)
         self._lines = ProgressLines(total, to_stderr)
@@ -47,7 +47,7 @@ class AccelerateCheckpoints:
         return int(number.group(1)) if number else 0
 
     def step(self, step: int, metrics: Optional[Mapping[str, Any]] = None, epoch: Optional[float] = None) -> bool:
-        """Note that a step is done; save if that is due or asked for, and leave if that was asked."""
+        """Note that a step is done; save if that is due or requested, and exit if that was requested."""
         if self._accelerator.is_main_process:
             self._lines.step(step + 1, epoch, metrics, time.monotonic())
         if not self._shelf.due():
@@ -59,5 +59,5 @@ class AccelerateCheckpoints:
         return True
 
     def save(self, done: int) -> str:
-        """Save now, as the state after so many steps."""
+        """Save now, as the state after this many steps."""
         return self._shelf.save(done, lambda place: self._accelerator.save_state(place))

@@ -1,4 +1,4 @@
-"""The one object a training script needs: restore, then step; it saves when that pays, and when it must."""
+"""The one object that a training script needs: restore, then step; it saves on schedule, and on request."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .store import sharded as shards
 
 
 class Place(NamedTuple):
-    """Where the training is."""
+    """The position of the training."""
 
-    step: int = 0  # steps that are done, so the number of the next one
+    step: int = 0  # steps done, so the number of the next one
     epoch: Optional[float] = None
     metrics: Mapping[str, Any] = {}
 
 
 class Checkpointer:
-    """Saves a training's whole state into a folder, and restores the newest that is whole.
+    """Saves a training's whole state into a folder, and restores the newest whole checkpoint.
 
     with Checkpointer("ckpt", keep=2, total=steps) as ckpt:
         state = ckpt.restore(model=model, optimizer=optimizer, scheduler=scheduler)
@@ -54,7 +54,7 @@ class Checkpointer:
         sharded: bool = False,
         say: Callable[[str], None] = to_stderr,
     ) -> None:
-        """Use a folder, below $LEASE_OUT in a run of ours. Without every_… the cadence is measured."""
+        """Use a folder, below $LEASE_OUT inside a Leasehold run. Without every_… the save interval is measured."""
         self.folder = os.path.join(os.environ.get("LEASE_OUT", ""), folder)
         self._keep = keep if isinstance(keep, Keep) else Keep(last=keep)
         self._sharded, self._say = sharded, say
@@ -71,15 +71,15 @@ class Checkpointer:
         self._failed: Optional[Exception] = None
         self._said_pickled = False
 
-    # ---------------------------------------------------------------- what a script calls
+    # ---------------------------------------------------------------- public methods
 
     def __enter__(self) -> Checkpointer:
-        """Take the folder and the signals."""
+        """Take over the folder and the signals."""
         self._wishes.listen()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Save what is new if the loop ended well, wait until it is on the disk, give everything back."""
+        """Save what is new if the loop ended well, wait until it is on the disk, release the signals and the lock."""
         ended = "done" if kind is None else "signal" if self._wishes.leave else "error"
         try:
             self._take_outcome(wait=True)
@@ -91,7 +91,7 @@ class Checkpointer:
             raise CheckpointError("the last save failed: %s" % self._failed) from self._failed
 
     def restore(self, **parts: Any) -> Restored:
-        """Put the newest whole checkpoint into the parts and remember them for saving; or start fresh."""
+        """Load the newest whole checkpoint into the parts and remember them for saving; or start fresh."""
         if "leasehold" in parts:
             raise TypeError("a part may not be named leasehold")
         if self._ranks.rank == 0:
@@ -108,11 +108,11 @@ class Checkpointer:
         return restored
 
     def step(self, step: int, metrics: Optional[Mapping[str, Any]] = None, epoch: Optional[float] = None) -> bool:
-        """Note that a step is done; save if that is due, asked for, or the best so far. Return whether it saved."""
+        """Note that a step is done; save if that is due, requested, or the best so far. Return whether it saved."""
         if self._parts is None:
             raise CheckpointError("call restore(...) before the first step, so that there is something to save")
         now = time.monotonic()
-        # Off the graph: holding a loss until the next step must not hold what it was made from.
+        # Detached from the graph: a loss kept until the next step must not keep its graph alive.
         loose = {name: value.detach() if hasattr(value, "detach") else value for name, value in (metrics or {}).items()}
         self._place = Place(step + 1, epoch, loose)
         for part in self._parts.values():
@@ -149,23 +149,23 @@ class Checkpointer:
 
     @property
     def every_s(self) -> float:
-        """The cadence as it stands."""
+        """Return the current save interval in seconds."""
         return self._pace.every_s
 
     @property
     def host_bytes(self) -> int:
-        """Host memory held for copies: the size of one checkpoint."""
+        """Return the host memory held for copies: the size of one checkpoint."""
         return self._stage.bytes
 
     @property
     def _behind(self) -> bool:
-        """Whether the newest step is not on the disk: never saved, or in vain."""
+        """Return whether the newest step is not on the disk: never saved, or its save failed."""
         return self._failed is not None or self._place.step > self._saved_step
 
     # ---------------------------------------------------------------- when
 
     def _agree(self, metrics: Optional[Mapping[str, Any]], now: float) -> str:
-        """Say why to save now, the same on every process; empty when not."""
+        """Return the reason to save now, the same on every process; empty if there is none."""
         valued = bool(self._keep.metric) and self._keep.metric in (metrics or {})
         best = valued and self._improves(float((metrics or {})[self._keep.metric]))
         due = self._pace.due(now) and not self._writer.busy
@@ -239,7 +239,7 @@ class Checkpointer:
         self._take(Outcome(self._place.step, now - begun, written, None))
 
     def _after(self, place: Place, written: Written) -> None:
-        """List what was written, then let go of what it replaces."""
+        """Add the written checkpoint to the index, then delete what it replaces."""
         facts = {"file": os.path.basename(written.path), "bytes": written.bytes, "digest": written.digest}
         facts.update(epoch=place.epoch, metrics=place.metrics, written_unix=round(time.time(), 3))
         self._shelf.note(place.step, facts)
@@ -274,7 +274,7 @@ class Checkpointer:
     def _leave(self, ended: str) -> None:
         if self._parts is not None:
             if ended != "error":
-                self._ranks.gather(None)  # nobody leaves, and tears the group down, before the writer is done
+                self._ranks.gather(None)  # no process exits, and tears the group down, before the writer is done
             self._measure(ended)
         self._wishes.forget()
         self._stage.release()

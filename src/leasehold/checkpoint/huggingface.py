@@ -1,4 +1,4 @@
-"""For Hugging Face's Trainer: it saves when that pays and at SIGTERM, whole or not at all, and resumes from there.
+"""Save through Hugging Face's Trainer on schedule and at SIGTERM, whole or not at all, and resume from there.
 
 from leasehold.checkpoint.huggingface import trainer_callback
 
@@ -21,13 +21,13 @@ _SMALL_BYTES = 1 << 20
 
 
 def trainer_callback(folder: str = "ckpt", keep: int = 2, every_s: Optional[float] = None) -> Any:
-    """Return a TrainerCallback; `newest()` gives what resume_from_checkpoint wants."""
+    """Return a TrainerCallback; `newest()` returns the value for resume_from_checkpoint."""
     from transformers import TrainerCallback
 
     shelf = NativeCheckpoints(folder, keep, every_s)
 
     class LeaseholdCallback(TrainerCallback):  # type: ignore[misc]
-        """Saves through the trainer itself, so that everything the trainer resumes is there."""
+        """Saves through the trainer itself, so that everything that the trainer resumes is included."""
 
         def newest(self) -> Optional[str]:
             return shelf.newest() or None
@@ -58,7 +58,7 @@ def trainer_callback(folder: str = "ckpt", keep: int = 2, every_s: Optional[floa
 
 
 def _take_over(written: str, place: str, first: bool) -> None:
-    """Link the trainer's files into our folder, or copy them where links are not possible; its own stays as it is."""
+    """Link the trainer's files into our folder, or copy them if links are not possible; its own stays unchanged."""
     if not first:
         return
     for base, _, names in os.walk(written):
@@ -69,7 +69,7 @@ def _take_over(written: str, place: str, first: bool) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if os.path.getsize(source) > _SMALL_BYTES:  # small files may be written over in place
+    if os.path.getsize(source) > _SMALL_BYTES:  # small files may be overwritten in place
         try:
             os.link(source, target)
             return

@@ -1,12 +1,12 @@
-"""For Lightning: a callback that saves through the trainer, whole or not at all, and finds the newest whole file.
+"""A Lightning callback that saves through the trainer, whole or not at all, and finds the newest whole file.
 
 from leasehold.checkpoint.lightning import lightning_callback
 
 guard = lightning_callback("ckpt")  # every_steps=500, or every_s=600, fix the interval; the end is saved, too
 Trainer(callbacks=[guard]).fit(model, data, ckpt_path=guard.newest())
 
-Lightning by itself begins an epoch's data again after a resume in its middle. Hand over the loader's ResumableSampler
-(`lightning_callback("ckpt", sampler=sampler)`), or use a loader with a state of its own.
+Lightning by itself restarts an epoch's data after a resume in its middle. Pass the loader's ResumableSampler
+(`lightning_callback("ckpt", sampler=sampler)`), or use a loader with its own state.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def lightning_callback(
     sampler: Any = None,
     every_steps: Optional[int] = None,
 ) -> Any:
-    """Return a Lightning Callback; `newest()` gives what ckpt_path wants. `every_steps` counts optimizer steps."""
+    """Return a Lightning Callback; `newest()` returns the value for ckpt_path. `every_steps` counts optimizer steps."""
     callback = _callback_class()
     shelf = NativeCheckpoints(folder, keep, every_s, every_steps=every_steps)
 
     class LeaseholdCallback(callback):  # type: ignore[misc, valid-type]
-        """Saves at the end of a batch, when that pays or was asked for."""
+        """Saves at the end of a batch, on schedule or on request."""
 
         def newest(self) -> Optional[str]:
             found = shelf.newest()
@@ -60,7 +60,7 @@ def lightning_callback(
                 epoch = trainer.current_epoch
                 self.lines.step(trainer.global_step, epoch, {"loss": loss}, time.monotonic())
             moved, self.stepped = trainer.global_step != self.stepped, trainer.global_step
-            if not (moved and shelf.due()):  # between two steps, gradients that are being gathered would be lost
+            if not (moved and shelf.due()):  # between two optimizer steps, accumulated gradients would be lost
                 return
             self._save(trainer)
             trainer.should_stop = trainer.should_stop or shelf.wishes.leave

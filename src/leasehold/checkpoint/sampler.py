@@ -1,4 +1,4 @@
-"""A sampler whose place is known: which batches were trained on, not which were fetched ahead of that."""
+"""A sampler with a known position: the batches that were trained on, not those prefetched."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Dict, Iterator, List
 
 
 class ResumableSampler:
-    """Yields batches of indexes, shuffled by (seed, epoch) alone; hand it to DataLoader as batch_sampler.
+    """Yields batches of indexes, shuffled by (seed, epoch) alone; pass it to DataLoader as batch_sampler.
 
-    `Checkpointer.step` counts a batch as done. Workers that fetch ahead therefore do not move the place.
+    `Checkpointer.step` counts a batch as done. Workers that prefetch therefore do not move the position.
     """
 
     def __init__(self, length: int, batch: int, seed: int = 0, rank: int = 0, world: int = 1) -> None:
@@ -18,11 +18,11 @@ class ResumableSampler:
         self.epoch = self.done = 0
 
     def __len__(self) -> int:
-        """Batches of one epoch, for this process."""
+        """Return the number of batches of one epoch, for this process."""
         return self._each // self.batch + bool(self._each % self.batch)
 
     def __iter__(self) -> Iterator[List[int]]:
-        """Yield what is left of this epoch."""
+        """Yield the rest of this epoch."""
         order = list(range(self.length))
         random.Random("%d/%d" % (self.seed, self.epoch)).shuffle(order)
         mine = order[self.rank : self._each * self.world : self.world]
@@ -36,11 +36,11 @@ class ResumableSampler:
             self.epoch, self.done = self.epoch + 1, 0
 
     def state_dict(self) -> Dict[str, Any]:
-        """Say the place."""
+        """Return the position."""
         return {"epoch": self.epoch, "done": self.done, "seed": self.seed, "batch": self.batch, "world": self.world}
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Go to a place; it means something else with another batch size or number of processes."""
+        """Go to a position; it is not valid with another batch size or number of processes."""
         ours = (self.seed, self.batch, self.world)
         theirs = (state["seed"], state["batch"], state["world"])
         if ours != theirs:
@@ -49,4 +49,4 @@ class ResumableSampler:
 
     @property
     def _each(self) -> int:
-        return self.length // self.world  # as many for every process; the remainder waits for another epoch
+        return self.length // self.world  # the same count for every process; the remainder is left for another epoch

@@ -1,4 +1,4 @@
-"""From suspects to a diagnosis: each with the catalogue's words, numbers and filled commands."""
+"""Turn suspects into a diagnosis: each with the catalogue's texts, numbers and filled commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_EVIDENCE = 8
 
 
 def diagnose(book: Book, logs: Sequence[ReadLog], context: Context) -> Diagnosis:
-    """Say what the logs, the exit code, the states and the readings show."""
+    """Diagnose from the logs, the exit code, the states and the readings."""
     failures, notices = suspects(book, logs, context)
     found = [_finding(item, context) for item in failures]
     also = [_finding(item, context) for item in notices]
@@ -52,7 +52,7 @@ def _finding(item: Candidate, context: Context) -> Finding:
 
 
 def _spoken(item: Candidate) -> str:
-    """Say the numbers of an out-of-memory line, and the rung."""
+    """Format the numbers of an out-of-memory line, and the proposed remedy."""
     numbers = item.numbers
     step = rung(item.entry.id, numbers)
     if numbers is None or numbers.requested is None:
@@ -63,5 +63,5 @@ def _spoken(item: Candidate) -> str:
 
 
 def _unwritten(entry: Entry) -> Ailment:
-    """The texts and the book come from one source; this stands in when only one of them was replaced."""
+    """Return a placeholder text: texts and catalogue come from one source, unless only one of them was replaced."""
     return Ailment(entry.id, "", entry.id, "", "", "", entry.klass, "crash", "log", "")

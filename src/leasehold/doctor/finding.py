@@ -1,4 +1,4 @@
-"""What the doctor says: findings with their evidence, and whether the same run may be started again."""
+"""The doctor's result: findings with their evidence, and whether the same run may be started again."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Finding:
 
     @property
     def retry(self) -> bool | None:
-        """Whether the same run may be started again as it is; None when that cannot be said."""
+        """Return whether the same run may be started again as it is; None if unknown."""
         return ACTIONS[self.klass][0]
 
     @property
     def action(self) -> str:
-        """What to do, in a few words."""
+        """Return what to do, in a few words."""
         return ACTIONS[self.klass][1]
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         value: dict[str, Any] = {
             "id": self.id,
             "title": self.title,
@@ -72,21 +72,21 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All findings, most telling first, and what is worth knowing beside them."""
+    """All findings, most significant first, and notices beside them."""
 
     findings: tuple[Finding, ...]
     notices: tuple[Finding, ...] = ()
-    read: tuple[dict[str, Any], ...] = ()  # what was looked at: name, lines, bytes
+    read: tuple[dict[str, Any], ...] = ()  # the logs that were read: name, lines, bytes
     done: tuple[str, ...] = ()  # what the box's caretaker saw and did by itself
-    home_copy: str = ""  # says of when it is, where not the box but what came home was read
+    home_copy: str = ""  # the date of the data, if it came home earlier and was not read on the box
 
     @property
     def retry(self) -> bool | None:
-        """Whether the run may go again: as the first finding says; unknown without one."""
+        """Return whether the run may be started again, by the first finding; unknown without one."""
         return self.findings[0].retry if self.findings else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         return {
             "findings": [finding.as_dict() for finding in self.findings],
             "notices": [finding.as_dict() for finding in self.notices],

@@ -31,12 +31,12 @@ class Remark:
     code: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the form for --json."""
         return dict(vars(self))
 
 
 def lint_paths(paths: Sequence[Path]) -> list[Remark]:
-    """Read files and folders; a file that does not parse is left to Python to complain about."""
+    """Lint files and folders; a file that does not parse is left for Python to report."""
     modules = [module for path in paths for module in _modules(path)]
     remarks = [_remark(module, mark) for module in modules for rule in _RULES for mark in rule(module, modules)]
     return sorted(remarks, key=lambda remark: (remark.path, remark.line, remark.rule))

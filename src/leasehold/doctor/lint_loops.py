@@ -31,7 +31,7 @@ _RNG_MAKERS = {"default_rng", "RandomState", "Generator"}
 
 
 def worker_rng(module: Module, modules: list[Module]) -> Iterator[Mark]:
-    """DP1: a dataset whose every worker draws the same numbers."""
+    """DP1: a dataset whose workers all draw the same numbers."""
     fix = "seed from torch.initial_seed() % 2**32 in worker_init_fn, or make the generator inside the worker"
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.ClassDef):
@@ -154,7 +154,7 @@ def unsafe_save(module: Module, modules: list[Module]) -> Iterator[Mark]:
 
 @dataclass(frozen=True)
 class _PassesOn:
-    """A function that hands its own arguments to torch.save: which of them is the path."""
+    """A function that passes its own arguments to torch.save: which of them is the path."""
 
     name: str
     place: int
@@ -177,14 +177,14 @@ def _passes_on(function: Function) -> _PassesOn | None:
 
 
 def _given_path(call: ast.Call, wrapper: _PassesOn | None) -> ast.expr | None:
-    """The path that a caller of such a function gives."""
+    """Return the path that a caller passes to such a function."""
     if wrapper is None or any(isinstance(item, ast.Starred) for item in call.args):
         return None
     return call.args[wrapper.place] if len(call.args) > wrapper.place else keyword(call, wrapper.word)
 
 
 def _overwritten(call: ast.Call) -> ast.expr | None:
-    """The path that a call writes over: torch.save(x, path), or open(path, "wb") and its like."""
+    """Return the path that a call overwrites: torch.save(x, path), or open(path, "wb") and similar."""
     if dotted(call.func) == "torch.save":
         return call.args[1] if len(call.args) > 1 else keyword(call, "f")
     if dotted(call.func) in ("numpy.save", "np.save", "np.savez", "numpy.savez"):
@@ -196,7 +196,7 @@ def _overwritten(call: ast.Call) -> ast.expr | None:
 
 
 def _with_defaults(scope: ast.AST) -> dict[str, ast.expr]:
-    """What the names of a scope stand for: their last assignment, else the parameter's default."""
+    """Return the values of a scope's names: their last assignment, else the parameter's default."""
     found: dict[str, ast.expr] = {}
     if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
         names = [item.arg for item in (*scope.args.posonlyargs, *scope.args.args)]
@@ -210,7 +210,7 @@ def _resumes(module: Module) -> bool:
 
 
 def resume_drops_state(module: Module, modules: list[Module]) -> Iterator[Mark]:
-    """C1: a resume that brings back the weights alone."""
+    """C1: a resume that restores only the weights."""
     if "resume" not in module.text or not _learns([module]):
         return
     loads = [call for call in module.calls if last(call.func) == "load_state_dict"]
@@ -270,7 +270,7 @@ def _learns(modules: list[Module]) -> bool:
 
 
 def _moves(path: ast.AST) -> bool:
-    """Whether a path's name changes from save to save."""
+    """Return whether a path's name changes from save to save."""
     words = names_in(path) | {node.attr for node in ast.walk(path) if isinstance(node, ast.Attribute)}
     return any(_MOVING_NAME.search(word) for word in words)
 

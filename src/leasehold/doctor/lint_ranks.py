@@ -66,7 +66,7 @@ def rank_as_device(module: Module, modules: list[Module]) -> Iterator[Mark]:
 
 
 def _gate(test: ast.expr) -> str:
-    """Whether a condition lets the first rank in, or the others; empty when it is about something else."""
+    """Return whether a condition admits the first rank, or the others; empty if it is about something else."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _gate(test.operand)
         return {"first": "others", "others": "first"}.get(inner, "others" if _rank(test.operand) else "")
@@ -105,7 +105,7 @@ def _barrier(call: ast.Call) -> bool:
 
 
 def _global_rank(node: ast.expr) -> bool:
-    """Whether an expression is RANK or get_rank() itself, not taken modulo the cards."""
+    """Return whether an expression is RANK or get_rank() itself, not taken modulo the cards."""
     while isinstance(node, ast.Call) and dotted(node.func) == "int" and node.args:
         node = node.args[0]
     if isinstance(node, ast.Call):

@@ -1,4 +1,4 @@
-"""A parsed source and the questions the lint rules ask of it."""
+"""A parsed source and the queries that the lint rules use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a rule found something, and what."""
+    """The place and text of a rule's finding."""
 
     line: int
     rule: str
@@ -36,17 +36,17 @@ class Module:
 
     @cached_property
     def calls(self) -> list[ast.Call]:
-        """Every call, in order."""
+        """Return every call, in order."""
         return calls_in(self.tree)
 
     @cached_property
     def functions(self) -> list[Function]:
-        """Every function and method."""
+        """Return every function and method."""
         return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
 
     @cached_property
     def scopes(self) -> list[ast.AST]:
-        """Every function, and the module's own body."""
+        """Return every function, and the module's own body."""
         return [*self.functions, self.tree]
 
 
@@ -54,7 +54,7 @@ Rule = Callable[[Module, list[Module]], Iterator[Mark]]
 
 
 def calls_in(node: ast.AST) -> list[ast.Call]:
-    """Every call below a node, in the order of the source."""
+    """Return every call below a node, in the order of the source."""
     found = [child for child in ast.walk(node) if isinstance(child, ast.Call)]
     return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
@@ -70,13 +70,13 @@ def own(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def own_calls(scope: ast.AST) -> list[ast.Call]:
-    """The calls of a scope itself."""
+    """Return the calls of a scope itself."""
     found = [node for node in own(scope) if isinstance(node, ast.Call)]
     return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
 
 def dotted(node: ast.AST) -> str:
-    """Spell a name such as torch.distributed.barrier; empty for anything else."""
+    """Return a name such as torch.distributed.barrier; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -86,32 +86,32 @@ def dotted(node: ast.AST) -> str:
 
 
 def last(node: ast.AST) -> str:
-    """The last part of a dotted name."""
+    """Return the last part of a dotted name."""
     return dotted(node).rpartition(".")[2]
 
 
 def receiver(call: ast.Call) -> str:
-    """What a method is called on: `self.scaler` of `self.scaler.step()`."""
+    """Return the object that a method is called on: `self.scaler` of `self.scaler.step()`."""
     return dotted(call.func.value) if isinstance(call.func, ast.Attribute) else ""
 
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
-    """The value of a keyword argument."""
+    """Return the value of a keyword argument."""
     return next((item.value for item in call.keywords if item.arg == name), None)
 
 
 def constant(node: ast.AST | None) -> object:
-    """The value of a literal, else None."""
+    """Return the value of a literal, else None."""
     return node.value if isinstance(node, ast.Constant) else None
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Every plain name below a node."""
+    """Return every plain name below a node."""
     return {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
 
 
 def assigned(scope: ast.AST) -> dict[str, ast.expr]:
-    """What each plain name of a scope was last given."""
+    """Return the last value assigned to each plain name of a scope."""
     found: dict[str, ast.expr] = {}
     for node in own(scope):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):

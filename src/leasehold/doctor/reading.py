@@ -36,17 +36,17 @@ def read_log(book: Book, path: Path) -> ReadLog:
 
 
 def read_stream(book: Book, name: str, chunks: Iterator[bytes], rank: int | None = None) -> ReadLog:
-    """Read a log that comes in pieces."""
+    """Read a log that arrives in pieces."""
     return ReadLog(name, rank, scan(book, chunks))
 
 
 def standard_input() -> Iterator[bytes]:
-    """Yield what is piped in."""
+    """Yield the bytes of standard input."""
     return _chunks(sys.stdin.buffer)
 
 
 def rank_of(path: Path) -> int | None:
-    """Tell the rank from a log's name: rank_3.log, 3/stderr.log, node-2.out."""
+    """Return the rank from a log's name: rank_3.log, 3/stderr.log, node-2.out."""
     found = _RANK_IN_NAME.search(path.name)
     if found:
         return int(next(group for group in found.groups() if group is not None))

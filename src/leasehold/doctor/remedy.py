@@ -12,7 +12,7 @@ from leasehold.kit.failure.evidence import Context, Evidence
 
 
 def filled(ailment: Ailment, evidence: Evidence, context: Context) -> tuple[str, ...]:
-    """Spell the commands; one that needs a value nobody knows is left out."""
+    """Fill in the commands; one that needs an unknown value is left out."""
     values = {**_of_place(evidence), **context.values, **_of_line(ailment, evidence.text)}
     quoted = {name: shlex.quote(value) for name, value in values.items()}
     done = []
@@ -24,7 +24,7 @@ def filled(ailment: Ailment, evidence: Evidence, context: Context) -> tuple[str,
 
 
 def unfilled(command: str) -> str:
-    """Spell a command for reading: what is filled in for a run stands there in capitals."""
+    """Format a command for reading: values to be filled in for a run are shown in capitals."""
     fields = _fields(command)
     return command.format(**{name: name.upper() for name in fields}) if fields else command
 
@@ -42,7 +42,7 @@ def _of_line(ailment: Ailment, text: str) -> dict[str, str]:
 
 
 def _fields(command: str) -> set[str]:
-    """Name the values a command wants; braces that are no field, as in awk or a set, mean themselves."""
+    """Return the fields of a command; braces that are not a field, as in awk or a set, stay as they are."""
     try:
         names = {name for _, name, _, _ in Formatter().parse(command) if name is not None}
     except ValueError:

@@ -18,7 +18,7 @@ _WEIGHTS = {"id": 6.0, "title": 3.0, "zh": 3.0, "symptom": 2.0, "cause": 1.0, "f
 
 
 def search(words: str, most: int = 10) -> list[tuple[Ailment, float]]:
-    """Rank entries by how well they answer the words; an id finds its entry alone."""
+    """Rank entries by how well they match the words; an id finds its entry alone."""
     exact = find(words.strip())
     if exact is not None:
         return [(exact, 1.0)]
@@ -40,7 +40,7 @@ def _score(entry: Ailment, wanted: list[str], chinese: str, rarity: dict[str, fl
                 matched.add(term)
     score += 4.0 * _shared_pairs(chinese, entry.zh)
     if entry.found_by == "log" or entry.klass != "advice":
-        score *= 1.15  # a failure answers a symptom better than advice does
+        score *= 1.15  # a failure matches a symptom better than advice does
     return score * (0.4 + 0.6 * len(matched) / len(set(wanted))) if wanted else score
 
 
@@ -51,7 +51,7 @@ def _shared_pairs(asked: str, held: str) -> int:
 
 @functools.cache
 def _lexicon() -> dict[str, Any]:
-    """Read the lexicon: words that mean the same, Chinese to the catalogue's English, words that mean nothing."""
+    """Read the lexicon: synonyms, Chinese to the catalogue's English, stop words."""
     found: dict[str, Any] = json.loads(resources.files("leasehold.facts").joinpath("lexicon.json").read_text("utf-8"))
     return found
 

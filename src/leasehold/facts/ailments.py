@@ -1,4 +1,4 @@
-"""The catalogue's texts: what a failure looks like, why it happens, what to do; read from the compiled JSON."""
+"""The catalogue's texts: the symptom of a failure, its cause, its remedy; read from the compiled JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leasehold.errors import HomeError, UserError
 
 @dataclass(frozen=True)
 class Ailment:
-    """One entry as a person reads it."""
+    """One catalogue entry for people."""
 
     id: str
     topic: str
@@ -51,7 +51,7 @@ def find(word: str) -> Ailment | None:
 
 
 def named(word: str) -> Ailment:
-    """Find an entry by its id, or say that there is none."""
+    """Return an entry by its id, or raise if there is none."""
     ailment = find(word)
     if ailment is None:
         hint = "lease doctor --search WORDS finds entries by symptom"

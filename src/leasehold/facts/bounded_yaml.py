@@ -1,4 +1,4 @@
-"""Read one YAML document: every key once, and its size bounded before anything is built from it."""
+"""Read one YAML document: no duplicate keys, and its size is bounded before anything is built from it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 _MAX_TEXT = 1 << 20
-_MAX_NODES = 10_000  # counted with every alias spelled out: a few lines of aliases can stand for gigabytes
+_MAX_NODES = 10_000  # counted with every alias expanded: a few lines of aliases can stand for gigabytes
 _MAX_SCALAR = 100_000
 _SCALARS = {"tag:yaml.org,2002:int": 100, "tag:yaml.org,2002:float": 100}  # Python cannot even print a huge one
 
 
 class YamlProblem(ValueError):
-    """What is wrong with a document, in which line (0: of the whole), and what to do about it."""
+    """A problem in a document, its line (0: the whole), and the fix."""
 
     def __init__(self, what: str, line: int = 0, hint: str = "") -> None:
         super().__init__(f"line {line}: {what}" if line else what)
@@ -33,7 +33,7 @@ def load(
         loader = (loader_of or yaml.SafeLoader)(text)
         node = loader.get_single_node()
         _Look(most_depth, {} if lines is None else lines).at(node, "", 0)
-        return None if node is None else loader.construct_document(node)  # of what was looked at: read only once
+        return None if node is None else loader.construct_document(node)  # of the parsed tree: read only once
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or " ".join(str(error).split())
@@ -43,12 +43,12 @@ def load(
         raise YamlProblem(f"nested deeper than {most_depth} levels") from None
     except YamlProblem:
         raise
-    except (ValueError, AttributeError, OverflowError) as error:  # a date or number that YAML reads and cannot build
+    except (ValueError, AttributeError, OverflowError) as error:  # a date or number that YAML parses but cannot build
         raise YamlProblem(f"not valid YAML: {error}", hint="quote dates and numbers") from None
 
 
 class _Look:
-    """Walks the parsed tree once, before anything is built from it: lines, duplicates, and bounds."""
+    """Walks the parsed tree once, before anything is built from it: lines, duplicates, and limits."""
 
     def __init__(self, most_depth: int, lines: dict[str, int]) -> None:
         self._most_depth = most_depth
@@ -56,7 +56,7 @@ class _Look:
         self._nodes = 0
 
     def at(self, node: Any, path: str, depth: int) -> None:
-        """Note the lines of the keys below node."""
+        """Record the lines of the keys below node."""
         self._nodes += 1
         if depth > self._most_depth:
             raise _bad(node, f"nested deeper than {self._most_depth} levels")

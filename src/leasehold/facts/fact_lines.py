@@ -1,4 +1,4 @@
-"""Line numbers of the keys of a facts file, for messages that name a file and a line."""
+"""The line numbers of the keys of a facts file, for messages that name a file and a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def key_lines(text: str) -> dict[Way, int]:
 
 
 def line_of(lines: dict[Way, int], way: Way) -> int:
-    """Return the line of a key, else of the nearest key above it; 0 when the file has none of them."""
+    """Return the line of a key, else of the nearest key above it; 0 if the file has none of them."""
     for length in range(len(way), 0, -1):
         if way[:length] in lines:
             return lines[way[:length]]

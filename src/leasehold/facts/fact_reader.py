@@ -1,4 +1,4 @@
-"""Read typed values out of plain data, each complaint with the path of its key."""
+"""Read typed values from plain data; each error contains the path of its key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REQUIRED: Any = object()
 
 
 class Reader:
-    """One mapping of a facts file and where it stands."""
+    """One mapping of a facts file, and its path."""
 
     def __init__(self, value: Any, path: str) -> None:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
@@ -27,7 +27,7 @@ class Reader:
         self._path = path
 
     def only(self, known: Iterable[str]) -> None:
-        """Refuse keys that mean nothing here, with the nearest that does."""
+        """Refuse unknown keys, and suggest the nearest known one."""
         names = sorted(known)
         for key in self._value:
             if key not in names:
@@ -40,19 +40,19 @@ class Reader:
         return list(self._value)
 
     def has(self, key: str) -> bool:
-        """Whether the key stands there."""
+        """Return whether the key is present."""
         return key in self._value
 
     def inside(self, key: str) -> Reader:
-        """Step into a mapping."""
+        """Return a reader of a nested mapping."""
         return Reader(self._get(key), self._at(key))
 
     def items(self, key: str) -> list[Reader]:
-        """Step into each mapping of a list, by its name where it has one."""
+        """Return a reader of each mapping of a list, by its name if it has one."""
         return self._readers(key, self._get(key))
 
     def texts_and_items(self, key: str) -> tuple[tuple[str, ...], list[Reader]]:
-        """Read a list that holds texts and mappings side by side; both are empty when the key is not there."""
+        """Read a list that mixes texts and mappings; both are empty if the key is missing."""
         value = self._value.get(key)
         if value is None:
             return (), []
@@ -127,7 +127,7 @@ class Reader:
         return value
 
     def bad(self, key: str, wanted: str, value: Any) -> ValueError:
-        """Spell a complaint."""
+        """Build an error."""
         return ValueError(f"{self._at(key)} {wanted}, not {_shown(value)}")
 
     def _get(self, key: str) -> Any:

@@ -27,7 +27,7 @@ def _loader() -> Any:
     import yaml
 
     class FactLoader(yaml.SafeLoader):
-        """A SafeLoader that knows null, true, false, and decimal numbers, and nothing else."""
+        """A SafeLoader that resolves null, true, false, and decimal numbers, and nothing else."""
 
         yaml_implicit_resolvers: dict[str, Any] = {}
 

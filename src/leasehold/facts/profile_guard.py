@@ -1,7 +1,7 @@
 """A project's file may make a platform's facts more cautious, never less: the stricter of two profiles, field by field.
 
-A project is somebody's code. What it states about verbs and survival decides what may be deleted without a receipt, so
-the facts that ship and the person's own hold against it. Each field of a profile has its rule in a table below.
+A project is untrusted code. Its facts about verbs and survival decide what may be deleted without a receipt, so the
+shipped facts and the person's own take precedence. Each field of a profile has its rule in a table below.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from leasehold.model.platform.profile import (
     Verb,
 )
 
-Rule = Callable[[Any, Any], Any]  # (without the project's file, with it) -> what is used
+Rule = Callable[[Any, Any], Any]  # (without the project's file, with it) -> the value used
 Record = TypeVar("Record", Tier, Verb, Clock, Spot, Environment, NeverRule, Traits)
 Way = tuple[str, ...]
 
@@ -37,7 +37,7 @@ _MILD = ("park", "cheaper", "leave")
 
 @dataclass(frozen=True)
 class Loosening:
-    """One fact that the project's file states less cautiously; `way` is the path of its key."""
+    """A fact that the project's file states less cautiously; `way` is the path of its key."""
 
     way: Way
     said: Any
@@ -47,7 +47,7 @@ class Loosening:
     decides: bool = False
 
     def at(self, where: str) -> Relaxed:
-        """Spell it for people, with the file and line."""
+        """Format it for people, with the file and line."""
         key = ".".join(part for part in self.way if part)
         if len(self.way) > 1 and self.way[0] in ("tiers", "verbs", "clocks"):
             key = ".".join([f"{self.way[0]}[{self.way[1]}]", *self.way[2:]])
@@ -68,52 +68,52 @@ def _spell(value: Any) -> str:
 
 
 def free(base: Any, over: Any) -> Any:
-    """Take the project's: nothing is decided by it, or it only concerns the project's own code on the box."""
+    """Use the project's value: nothing depends on it, or it only concerns the project's own code on the box."""
     return over
 
 
 def kept(base: Any, over: Any) -> Any:
-    """Keep what holds without the project: neither value is the more cautious one."""
+    """Keep the value without the project: neither is more cautious."""
     return base
 
 
 def either(base: bool, over: bool) -> bool:
-    """True is the cautious answer."""
+    """Use either: True is the cautious answer."""
     return base or over
 
 
 def both(base: bool, over: bool) -> bool:
-    """False is the cautious answer."""
+    """Require both: False is the cautious answer."""
     return base and over
 
 
 def union(base: tuple[Any, ...], over: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Nothing may be taken out."""
+    """Use the union: nothing may be removed."""
     return over if set(base) <= set(over) else (*base, *(item for item in over if item not in base))
 
 
 def common(base: tuple[Any, ...], over: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Nothing may be added."""
+    """Use the intersection: nothing may be added."""
     return over if set(over) <= set(base) else tuple(item for item in base if item in over)
 
 
 def smaller(base: Any, over: Any) -> Any:
-    """The smaller limit; 0 or None is no limit."""
+    """Use the smaller limit; 0 or None is no limit."""
     return min(base, over) if base and over else base or over
 
 
 def sooner(base: float | None, over: float | None) -> float | None:
-    """The shorter time; None is not known."""
+    """Use the shorter time; None is not known."""
     return min((value for value in (base, over) if value is not None), default=None)
 
 
 def larger(base: float, over: float) -> float:
-    """The longer time."""
+    """Use the longer time."""
     return max(base, over)
 
 
 def first_of(*order: str) -> Rule:
-    """The word that comes first in this order, the most cautious first; an unknown word counts as the first."""
+    """Use the word that comes first in this order, the most cautious first; an unknown word counts as the first."""
 
     def rule(base: str, over: str) -> str:
         rank = {word: index for index, word in enumerate(order)}
@@ -123,7 +123,7 @@ def first_of(*order: str) -> Rule:
 
 
 def doubtful(base: Source, over: Source) -> Source:
-    """The source that is doubted more: unconfirmed, then older; a project cannot renew a date."""
+    """Use the more doubtful source: unconfirmed, then older; a project cannot renew a date."""
     return base if _doubt_rank(base) >= _doubt_rank(over) else over
 
 
@@ -144,7 +144,7 @@ TIER: Mapping[str, Rule] = {
 VERB: Mapping[str, Rule] = {
     "name": free, "kind": first_of("release", "delete-storage", "end", "leave", "cheaper", "park"),
     "ends": first_of("destroy", "stop", "nothing"), "stops_compute": kept, "stops_all": kept, "reversible": both,
-    "deletes": free, "keeps": free,  # follow from `ends` and the tiers that are used: _verb
+    "deletes": free, "keeps": free,  # derived from `ends` and the tiers that are used: _verb
     "by": kept, "steps": kept, "source": doubtful, "native": kept, "command": kept, "still_billed": union, "note": free,
 }  # fmt: skip
 CLOCK: Mapping[str, Rule] = {
@@ -174,8 +174,8 @@ PROFILE: Mapping[str, Rule] = {
     "boot": free, "notes": free, "relaunch": free, "origin": free, "relaxed": free,
     "traits": free, "tiers": free, "verbs": free, "clocks": free, "spot": free, "environment": free,  # tables above
 }  # fmt: skip
-_DECIDING = (TIER, VERB, TRAITS)  # tables whose facts a teardown rests on
-_WORDS_ONLY = ("source", "rates", "gotchas", "still_billed", "spot_available")  # no teardown rests on these
+_DECIDING = (TIER, VERB, TRAITS)  # tables of facts that a teardown depends on
+_WORDS_ONLY = ("source", "rates", "gotchas", "still_billed", "spot_available")  # no teardown depends on these
 
 
 # ---------------------------------------------------------------- merging
@@ -183,7 +183,7 @@ _WORDS_ONLY = ("source", "rates", "gotchas", "still_billed", "spot_available")  
 
 @dataclass
 class _Guard:
-    """One comparison; collects what the project's file wanted less cautious."""
+    """One comparison; collects the facts that the project's file stated less cautiously."""
 
     defines: bool  # the project's file defines this platform; it corrects none that is known without it
     found: list[Loosening] = field(default_factory=list)
@@ -206,9 +206,9 @@ class _Guard:
 
 
 def guard(base: Profile | None, over: Profile, *, defines: bool = False) -> tuple[Profile, list[Loosening]]:
-    """Return the stricter of a profile without (base) and with (over) a project's files, and what was not taken.
+    """Return the stricter of a profile without (base) and with (over) a project's files, and the refused facts.
 
-    `defines`: only the project's files name this platform; base is then what they extend, if anything they do not hold.
+    `defines`: only the project's files define this platform; base is then the profile outside them that they extend.
     """
     at = _Guard(defines)
     traits = _traits(at, base, over)
@@ -234,7 +234,7 @@ def guard(base: Profile | None, over: Profile, *, defines: bool = False) -> tupl
 
 
 def _is_looser(name: str, base: Profile, said: Any) -> bool:
-    """Whether a platform that the project defines may not say this beside the one it extends."""
+    """Return whether a platform that the project defines may not state this beside the one it extends."""
     return name == "landlord" and said == SIMULATED != base.landlord
 
 
@@ -267,7 +267,7 @@ def _tiers(at: _Guard, base: Profile | None, over: Profile) -> tuple[Tier, ...]:
 
 
 def _tier(at: _Guard, base: Tier | None, over: Tier) -> Tier:
-    """Tighten a tier; one that is new or lies elsewhere now survives nothing for certain."""
+    """Tighten a tier; a new or moved one survives nothing for certain."""
     if base is None:
         base = replace(over, survives_stop=UNKNOWN, survives_destroy=UNKNOWN, survives_balance_zero=UNKNOWN)
     elif (base.path, base.also) != (over.path, over.also) or "state" in set(over.roles) - set(base.roles):
@@ -283,7 +283,7 @@ def _verbs(at: _Guard, base: Profile | None, over: Profile, tiers: Sequence[Tier
         for name in [name for name in known if name not in {verb.name for verb in verbs}]:
             verbs.append(_deleting(known[name], (), tiers))
             at.note(("remove", "verbs", name), "removed", "kept", verb=name, decides=True)
-        order = list(known)  # the first verb of all, or of its kind, is taken where none is named
+        order = list(known)  # the first verb of all, or of its kind, is used if none is named
         verbs.sort(key=lambda verb: order.index(verb.name) if verb.name in known else len(order))
     return tuple(verbs)
 
@@ -301,7 +301,7 @@ def _verb(at: _Guard, base: Verb | None, over: Verb, tiers: Sequence[Tier]) -> V
 
 
 def _deleting(verb: Verb, also: Sequence[str], tiers: Sequence[Tier]) -> Verb:
-    """Fill in what a verb deletes: whatever is not known to survive, and what either profile names."""
+    """Return what a verb deletes: whatever is not known to survive, and what either profile names."""
     gone = tuple(t.name for t in tiers if t.survives(verb.ends) != YES or t.name in also or t.name in verb.deletes)
     return replace(verb, deletes=gone, keeps=tuple(tier.name for tier in tiers if tier.name not in gone))
 

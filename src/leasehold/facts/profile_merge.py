@@ -24,7 +24,7 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_name(old: list[Any], new: list[Any]) -> list[Any]:
-    """Correct entries of the same name, and add the others behind."""
+    """Correct entries of the same name, and append the others."""
     merged = list(old)
     for item in new:
         if isinstance(item, str) and item in merged:
@@ -39,7 +39,7 @@ def _by_name(old: list[Any], new: list[Any]) -> list[Any]:
 
 
 def _without(merged: dict[str, Any], remove: Any) -> dict[str, Any]:
-    """Take named entries out: remove: {tiers: [data disk]}."""
+    """Remove named entries: remove: {tiers: [data disk]}."""
     if remove is None:
         return merged
     if not isinstance(remove, dict):

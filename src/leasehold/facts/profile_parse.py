@@ -1,4 +1,4 @@
-"""From plain data to a Profile: a fact without its parts, or one that contradicts another, does not load."""
+"""Convert plain data to a Profile: a fact without its parts, or one that contradicts another, does not load."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def _maybe_duration(text: str) -> float | None:
     try:
         return parse_duration(text)
     except ValueError:
-        return None  # "at once", "when the host decides": said, not counted
+        return None  # "at once", "when the host decides": shown, not counted
 
 
 def _duration(at: Reader, key: str, text: str) -> float:

@@ -1,4 +1,4 @@
-"""Facts of one profile that cannot both be true are refused before anything rests on them."""
+"""Refuse contradictory facts of one profile before anything rests on them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _one_state_tier(profile: Profile) -> None:
 
 
 def _survival_is_ordered(tier: Tier) -> None:
-    """What outlives the end of the box outlives its sleep."""
+    """Check that what outlives the end of the box also outlives its sleep."""
     if tier.survives_destroy == YES and tier.survives_stop == NO:
         raise ValueError(f"tiers[{tier.name}]: it cannot survive destroy and not stop")
 
@@ -55,7 +55,7 @@ def _traits_agree(profile: Profile) -> None:
         return
     verb = next((verb for verb in profile.verbs if verb.name == traits.meter_stop_verb), None)
     if verb is None:
-        raise ValueError(f"traits.meter_stop_verb {traits.meter_stop_verb!r} is no verb of this profile")
+        raise ValueError(f"traits.meter_stop_verb {traits.meter_stop_verb!r} is not a verb of this profile")
     irreversible = {YES: True, NO: False}.get(traits.meter_stop_irreversible)
     if irreversible is None or irreversible == verb.reversible:
         raise ValueError(f"traits.meter_stop_irreversible contradicts the verb {verb.name}")
@@ -94,7 +94,7 @@ def _credentials_are_private(profile: Profile) -> None:
 
 
 def _variables_have_folders(profile: Profile) -> None:
-    """A variable may stand on {state}, {durable} or {scratch}, where a tier has that role and a path."""
+    """Check variables on {state}, {durable} or {scratch}: a tier must have that role and a path."""
     folders = {role: tier.path for tier in profile.tiers for role in tier.roles if tier.path or role == "state"}
     for name, value in profile.environment.variables.items():
         try:

@@ -1,4 +1,4 @@
-"""The shelf of platform profiles: what ships, then your own overlays, then the project's."""
+"""The platform profiles: the shipped ones, then your own overlays, then the project's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LINKS = 8
 
 @dataclass(frozen=True)
 class _Leaf:
-    """One file's data, not yet laid over what it extends."""
+    """One file's data, before it is merged over what it extends."""
 
     name: str
     data: dict[str, Any]
@@ -37,14 +37,14 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class Shelf:
-    """Profiles by id; folders of overlays come in order, a later one wins, the project's last.
+    """Profiles by id; folders of overlays are applied in order, a later one wins, the project's last.
 
-    A project's files make facts more cautious, never less: what they relax is listed in `relaxed` and not used.
+    A project's files make facts more cautious, never less: relaxed facts are listed in `relaxed` and not used.
     """
 
     overlays: tuple[Path, ...] = ()
     project: tuple[Path, ...] = ()
-    folder: Path | None = None  # read in place of the profiles that ship
+    folder: Path | None = None  # read in place of the shipped profiles
 
     def names(self) -> list[str]:
         """List the platforms that have a profile."""
@@ -67,7 +67,7 @@ class Shelf:
             raise _damaged(leaves[-1], error) from None
 
     def signs(self) -> tuple[PlatformSigns, ...]:
-        """Read every platform's signs; a file of yours that cannot be read is told by whoever loads that platform."""
+        """Read every platform's signs; a file of yours that cannot be read is reported when that platform is loaded."""
         found = []
         own = self._own()
         known = own.names()
@@ -81,11 +81,11 @@ class Shelf:
         return tuple(found)
 
     def _own(self) -> Shelf:
-        """The same without the project's files."""
+        """Load the profile without the project's files."""
         return Shelf(self.overlays, (), self.folder)
 
     def _guarded(self, profile: Profile) -> Profile:
-        """Hold a profile that the project's files have part in against the facts without them."""
+        """Check a profile that the project's files contribute to against the facts without them."""
         foreign = {str(file) for file in _listed(self.project)} & set(profile.origin)
         if not foreign:
             return profile
@@ -97,7 +97,7 @@ class Shelf:
         return replace(used, relaxed=tuple(item.at(_where(lines, item.way)) for item in found))
 
     def _base_of(self, name: str, own: Shelf) -> str:
-        """Name the nearest profile below this one that is there without the project; empty when there is none."""
+        """Name the nearest profile below this one that exists without the project; empty if there is none."""
         known = own.names()
         for _ in range(_MOST_LINKS):
             if name in known or not name:
@@ -107,7 +107,7 @@ class Shelf:
         return ""
 
     def _leaves(self, name: str, only: tuple[str, ...] = ()) -> list[_Leaf]:
-        """Find every file of this name, the one that ships first; of that, only some keys are read where told."""
+        """Find every file of this name, the shipped one first; only some of its keys are read if requested."""
         leaves = []
         if name in self._shipped():
             text = self._shelf().joinpath(f"{name}.yaml").read_text("utf-8")
@@ -120,7 +120,7 @@ class Shelf:
     def _laid(
         self, leaves: list[_Leaf], name: str, depth: int, only: tuple[str, ...] = ()
     ) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """Lay the files over each other: a file of a shipped name corrects it, `extends` names another base."""
+        """Merge the files: a file of a shipped name corrects it, `extends` names another base."""
         if depth > _MOST_LINKS:
             raise ValueError(f"extends goes round in circles at {name}")
         data: dict[str, Any] = {}
@@ -151,12 +151,12 @@ SHIPPED = Shelf()
 
 
 def names() -> list[str]:
-    """List the platforms that ship."""
+    """List the shipped platforms."""
     return SHIPPED.names()
 
 
 def load(name: str) -> Profile:
-    """Load a profile as it ships."""
+    """Load a profile as shipped."""
     return SHIPPED.load(name)
 
 

@@ -1,4 +1,4 @@
-"""Read what every fact names, its source, and the signs by which a platform's boxes are recognised."""
+"""Read a fact's name, its source, and the signs by which a platform's boxes are recognised."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leasehold.model.platform.profile import Sign, Source
 
 from .fact_reader import Reader
 
-SIGN_KEYS = ("id", "title", "extends", "remove", "sources", "signs")  # all that signs need of a profile
+SIGN_KEYS = ("id", "title", "extends", "remove", "sources", "signs")  # all that signs need from a profile
 _BLOCK = re.compile(r"^([a-z_]+):.*\n?(?:(?:[ #].*)?\n|[ #].*\Z)*", re.MULTILINE)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _HOST = re.compile(r"[a-z0-9*-]+(?:\.[a-z0-9*-]+)+\Z")
@@ -50,7 +50,7 @@ def some_keys(text: str, keys: tuple[str, ...]) -> str:
 
 
 def some_data(data: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Keep some keys of a profile's data; `remove` keeps what it removes of them."""
+    """Keep some keys of a profile's data; of `remove`, only the entries for them."""
     kept = {key: value for key, value in data.items() if key in keys}
     if isinstance(kept.get("remove"), dict):
         kept["remove"] = {key: value for key, value in kept["remove"].items() if key in keys}

@@ -1,4 +1,4 @@
-"""What the stages ask of the ledger, in the words of the house."""
+"""The ledger's queries and records, in the terms of the lifecycle stages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .projection import LINE, lease_from_row, line_from_row, run_from_row
 from .store import Ledger
 
 _LIVE = ("opened", "running", "stopping", "unknown")
-_PART = re.compile(r"-b[0-9a-f]{6}\Z")  # which box of a sweep
+_PART = re.compile(r"-b[0-9a-f]{6}\Z")  # the position of a box in a sweep
 _ENDS_INTENT = (
     "verb_done", "verb_refused", "verb_asked", "lease_closed", "lease_reopened", "lease_parked", "lease_resumed"
 )  # fmt: skip
 
-if TYPE_CHECKING:  # `lease status` must not pay for what it does not show
+if TYPE_CHECKING:  # `lease status` must not load what it does not show
     from leasehold.model.run.receipt import Approval, Receipt
 
 
@@ -32,12 +32,12 @@ def runs(ledger: Ledger, *, lease: str = "") -> list[RunRecord]:
 
 
 def run_lines(ledger: Ledger) -> list[RunLine]:
-    """Say of every run what a list shows, newest first."""
+    """Return the list entry of every run, newest first."""
     return [line_from_row(row) for row in ledger.query(f"SELECT {LINE} FROM runs ORDER BY created DESC")]
 
 
 def leases_of(ledger: Ledger, runs: list[str]) -> set[str]:
-    """Name the leases that these runs lived on; a run that went on elsewhere has several."""
+    """Name the leases that these runs lived on; a run that moved has several."""
     rows = ledger.query(
         "SELECT DISTINCT lease FROM stays WHERE run IN (SELECT value FROM json_each(?))", json.dumps(runs)
     )
@@ -56,7 +56,7 @@ def run_called(ledger: Ledger, run: str) -> RunRecord | None:
 
 
 def metered_runs(ledger: Ledger, lease: str) -> list[RunRecord]:
-    """List the runs of a lease that its meter speaks of: alive, or with trained time that is not proven home."""
+    """List the runs of a lease that its meter covers: alive, or with trained time that is not proven home."""
     wanted = "SELECT * FROM runs WHERE lease = ? AND (state IN ('running', 'stopping', 'unknown') OR (work <> '' "
     partly = "json_array_length(receipt, '$.cells') < json_array_length(plan, '$.cells')"
     wanted += f"AND (receipt = '' OR {partly}))) ORDER BY created DESC"
@@ -86,7 +86,7 @@ def started_on(ledger: Ledger, lease: str) -> int:
 
 
 def latest_of(ledger: Ledger, lease: str, *kinds: str) -> str:
-    """Say which of these kinds of event happened last on a lease; empty when none did."""
+    """Return which of these kinds of event happened last on a lease; empty if none did."""
     marks = ",".join("?" * len(kinds))
     newest = f"SELECT kind FROM events WHERE lease = ? AND kind IN ({marks}) ORDER BY seq DESC LIMIT 1"
     rows = ledger.query(newest, lease, *kinds)
@@ -94,7 +94,7 @@ def latest_of(ledger: Ledger, lease: str, *kinds: str) -> str:
 
 
 def latest_on_run(ledger: Ledger, run: str, *kinds: str) -> str:
-    """Say which of these kinds of event happened last to a run; empty when none did."""
+    """Return which of these kinds of event happened last to a run; empty if none did."""
     marks = ",".join("?" * len(kinds))
     newest = f"SELECT kind FROM events WHERE run = ? AND kind IN ({marks}) ORDER BY seq DESC LIMIT 1"
     rows = ledger.query(newest, run, *kinds)
@@ -118,9 +118,9 @@ def find_run(ledger: Ledger, word: str) -> RunRecord:
 
 
 def _named(ledger: Ledger, name: str) -> list[tuple[Any, ...]]:
-    """Find what a job's name means: the run that lives, else the newest that ever lived, else the newest planned one.
+    """Resolve a job's name: the run that lives, else the newest that ever lived, else the newest planned one.
 
-    Two that live are a question for a person; the parts of one sweep on several boxes are not two.
+    If two live, a person must choose; the parts of one sweep on several boxes count as one.
     """
     rows = ledger.query("SELECT * FROM runs WHERE name = ? ORDER BY created DESC", name)
     records = [run_from_row(row) for row in rows]
@@ -172,24 +172,24 @@ def open_lease(ledger: Ledger, box: str, platform: str, root: str, price: str) -
 
 
 def closed_by_word(ledger: Ledger, lease: str) -> bool:
-    """Whether a lease was closed because a person said so, and no platform."""
+    """Return whether a lease was closed because a person said so, and no platform."""
     closed = [event for event in ledger.events(lease=lease) if event.kind == "lease_closed"]
     return bool(closed) and "said" in closed[-1].data
 
 
 def newest_event(ledger: Ledger) -> int:
-    """Say the number of the last event."""
+    """Return the number of the last event."""
     return int(ledger.query("SELECT coalesce(max(seq), 0) FROM events")[0][0])
 
 
 def reopened(ledger: Ledger, seq: int) -> list[tuple[str, dict[str, Any]]]:
-    """List the leases that were opened again after this event, with what was seen."""
+    """List the leases that were reopened after this event, with what was seen."""
     rows = ledger.query("SELECT lease, data FROM events WHERE seq > ? AND kind = 'lease_reopened' ORDER BY seq", seq)
     return [(str(lease), json.loads(data)) for lease, data in rows]
 
 
 def was_removed(ledger: Ledger, run: str) -> bool:
-    """Whether a person had the run's folder removed from its box, which needs its receipt first."""
+    """Return whether a person had the run's folder removed from its box, which needs its receipt first."""
     return any(True for _ in ledger.events(run=run, kind="run_removed"))
 
 
@@ -230,8 +230,8 @@ def record_intent(ledger: Ledger, lease: str, verb: str, approval: Approval) -> 
 def pending_intent(ledger: Ledger, lease: str) -> dict[str, Any] | None:
     """Return the act that was approved and begun on this lease and has not ended, if any.
 
-    granted_unix says when; a ledger that did not keep it has the time of the record. Where a person is told what to
-    click (verb_asked), telling is the act: it has ended, and the next `lease down` is a question of its own.
+    granted_unix is the time of approval; an old ledger without it gives the time of the record. If a person is asked
+    to click (verb_asked), asking is the act: it has ended, and the next `lease down` asks anew.
     """
     pending: dict[str, Any] | None = None
     for event in ledger.events(lease=lease):

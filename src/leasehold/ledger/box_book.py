@@ -22,14 +22,14 @@ def find(ledger: Ledger, name: str) -> BoxEntry | None:
 
 
 def find_at(ledger: Ledger, name: str, unix: float) -> BoxEntry | None:
-    """Return the entry that this name had at a time, though it may have been struck out since."""
+    """Return the entry that this name had at a time, even if it was removed since."""
     events = [event for kind in ("box_added", "box_changed") for event in ledger.events(kind=kind)]
     known = [event for event in events if event.data.get("name") == name and event.t <= unix]
     return box_from_dict(max(known, key=lambda event: event.seq).data) if known else None
 
 
 def refuse_duplicate(ledger: Ledger, entry: BoxEntry, *, replace: bool) -> None:
-    """Raise when the name is taken, or the machine stands under another name; a meter must not count twice."""
+    """Raise if the name is taken, or the machine is listed under another name; a meter must not count twice."""
     known = find(ledger, entry.name)
     if known and not replace:
         raise UserError(
@@ -48,7 +48,7 @@ def refuse_duplicate(ledger: Ledger, entry: BoxEntry, *, replace: bool) -> None:
 
 
 def record(ledger: Ledger, entry: BoxEntry, *, replace: bool = False) -> None:
-    """Write a box down; a duplicate raises. The same entry once more changes nothing."""
+    """Add a box; a duplicate raises. The same entry once more changes nothing."""
     with ledger.transaction() as append:
         refuse_duplicate(ledger, entry, replace=replace)
         old = find(ledger, entry.name)
@@ -57,29 +57,29 @@ def record(ledger: Ledger, entry: BoxEntry, *, replace: bool = False) -> None:
 
 
 def choose_platform(ledger: Ledger, address: str, platform: str, against: list[str]) -> None:
-    """Write down which platform a person named for an ssh: address, and which ones its signs point to instead."""
+    """Record which platform a person named for an ssh: address, and which ones its signs point to instead."""
     ledger.append("platform_chosen", lease=address, box=address, platform=platform, against=against)
 
 
 def chosen_platform(ledger: Ledger, address: str) -> str:
-    """Return the platform that a person named last for an ssh: address; empty when nobody did."""
+    """Return the platform that a person named last for an ssh: address; empty if nobody did."""
     events = list(ledger.events(lease=address, kind="platform_chosen"))
     return str(events[-1].data["platform"]) if events else ""
 
 
 def introduce(ledger: Ledger, address: str, platform: str) -> None:
-    """Write down that a person was told what a platform does to money and data, at an ssh: address."""
+    """Record that a person was informed what a platform does to money and data, at an ssh: address."""
     ledger.append("platform_told", lease=address, box=address, platform=platform)
 
 
 def introduced(ledger: Ledger, address: str, platform: str) -> bool:
-    """Whether that was told before."""
+    """Return whether that was recorded before."""
     told = ledger.events(lease=address, kind="platform_told")
     return any(event.data["platform"] == platform for event in told)
 
 
 def rebook(ledger: Ledger, lease: Lease, platform: str, root: str) -> bool:
-    """Move an open lease to another platform and folder, unless a run of it may be on the box; tell whether it did."""
+    """Move an open lease to another platform and folder, unless its runs may be on the box; return whether it did."""
     if (lease.platform, lease.root) == (platform, root):
         return True
     begun = ledger.query("SELECT 1 FROM runs WHERE lease = ? AND (seen > 0 OR state <> 'planned') LIMIT 1", lease.id)
@@ -89,13 +89,13 @@ def rebook(ledger: Ledger, lease: Lease, platform: str, root: str) -> bool:
 
 
 def move_platform(ledger: Ledger, lease: Lease, platform: str) -> None:
-    """Correct the platform of an open lease that was booked wrongly; its folder stays where its runs lie."""
+    """Correct the platform of an open lease that was recorded wrongly; its folder stays where its runs are."""
     was = [lease.platform, lease.root]
     ledger.append("lease_rebooked", lease=lease.id, platform=platform, root=lease.root, was=was)
 
 
 def remove(ledger: Ledger, name: str) -> None:
-    """Strike a box out, unless a lease on it is open."""
+    """Remove a box, unless a lease on it is open."""
     with ledger.transaction() as append:
         held = ledger.query("SELECT id FROM leases WHERE box = ? AND closed = 0", name)
         if held:

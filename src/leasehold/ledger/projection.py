@@ -1,4 +1,4 @@
-"""Tables for quick reading, each row a fold of events; dropped and rebuilt at will."""
+"""Tables for fast reading, each row a fold of events; dropped and rebuilt at any time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _RUN_FIELDS = tuple(field.name for field in fields(RunRecord))
 
 
 def create(db: sqlite3.Connection) -> None:
-    """Make the tables that are not there yet."""
+    """Create the missing tables."""
     for statement in _TABLES.split(";"):
         db.execute(statement)
     with contextlib.suppress(sqlite3.OperationalError):  # a disk that is full or read-only: they only save time
@@ -110,7 +110,7 @@ def _lease_parked(db: sqlite3.Connection, t: float, lease: str, run: str, data: 
 
 
 def _verb_unknown(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    if data.get("state") == UNKNOWN:  # else the box answers still: nothing changed
+    if data.get("state") == UNKNOWN:  # else the box still answers: nothing changed
         _changed(db, t, lease, "state", UNKNOWN)
 
 
@@ -131,14 +131,14 @@ def _lease_spot(db: sqlite3.Connection, t: float, lease: str, run: str, data: di
 
 
 def _changed(db: sqlite3.Connection, t: float, lease: str, what: str, value: Any) -> None:
-    """Note a change of an open lease; what is so already is no change, so that a state keeps its beginning."""
+    """Record a change of an open lease; an unchanged value is no change, so that a state keeps its start time."""
     row = db.execute("SELECT changes FROM leases WHERE id = ? AND closed = 0", (lease,)).fetchone()
     if row is None:
         return
     changes = json.loads(row[0] or "[]")
     default = RUNNING if what == "state" else None
     if next((change[2] for change in reversed(changes) if change[1] == what), default) != value:
-        told = sorted([*changes, [t, what, value]], key=lambda change: float(change[0]))  # a person may date it back
+        told = sorted([*changes, [t, what, value]], key=lambda change: float(change[0]))  # a person may backdate it
         text = json.dumps(told, sort_keys=True, ensure_ascii=False)
         db.execute("UPDATE leases SET changes = ? WHERE id = ?", (text, lease))
 
@@ -156,13 +156,13 @@ def _lease_closed(db: sqlite3.Connection, t: float, lease: str, run: str, data: 
     for (twin,) in db.execute("SELECT id FROM leases WHERE closed = 0 AND changes LIKE '%\"counted\"%'").fetchall():
         row = db.execute("SELECT changes FROM leases WHERE id = ?", (twin,)).fetchone()
         told = [change[2] for change in json.loads(row[0]) if change[1] == "counted"]
-        if told[-1] == lease:  # whoever counted it counts no more: it counts by itself
+        if told[-1] == lease:  # the lease that counted it no longer does: it counts by itself
             _changed(db, t, twin, "counted", "")
     db.execute("UPDATE leases SET closed = ? WHERE id = ? AND closed = 0", (t, lease))
 
 
 def _lease_reopened(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    """Its box was heard; where nothing proves that it never stopped, it was off from its closing until now."""
+    """Reopen a lease whose box answered; unless proven never to have stopped, it was off from its closing until now."""
     db.execute("UPDATE leases SET closed = 0 WHERE id = ?", (lease,))
     if data.get("off_since_unix"):
         _changed(db, float(data["off_since_unix"]), lease, "state", PARKED)
@@ -196,7 +196,7 @@ def _run_planned(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
 
 
 def _run_withdrawn(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    """Its launch was refused before anything began."""
+    """Record that a launch was refused before anything began."""
     db.execute("DELETE FROM runs WHERE run = ? AND state = 'planned' AND seq = 0", (run,))
 
 
@@ -213,20 +213,20 @@ def _run_seen(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict
 
 def _run_work(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     work = {**_last_progress(db, run), **data["work"], "heard_unix": t}
-    proven = min(t, data.get("proven_unix", 0.0))  # 0: nothing but the work itself was heard
+    proven = min(t, data.get("proven_unix", 0.0))  # 0: nothing but the work itself was reported
     changed = (json.dumps(work, sort_keys=True), proven, run)
     db.execute("UPDATE runs SET work = ?, seen = MAX(COALESCE(seen, 0), ?) WHERE run = ?", changed)
 
 
 def _last_progress(db: sqlite3.Connection, run: str) -> dict[str, Any]:
-    """Say how far it was when it was last heard; what was left then is not foretold from now."""
+    """Return the progress at the last report, without the remaining time, which no longer holds."""
     row = db.execute("SELECT work FROM runs WHERE run = ?", (run,)).fetchone()
     progress = json.loads(row[0]).get("progress") if row and row[0] else None
     return {"progress": {name: one for name, one in progress.items() if name != "eta_s"}} if progress else {}
 
 
 def _run_stays(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    """Note when a run begins or ends to take time of a lease: that time is shared out among the runs of the lease."""
+    """Record when a run starts or stops using a lease: its time is shared among the runs of the lease."""
     alive, over = data["state"] in _ALIVE, data["state"] in _OVER
     row = db.execute("SELECT created FROM runs WHERE run = ?", (run,)).fetchone() if alive or over else None
     if row is None:
@@ -236,7 +236,7 @@ def _run_stays(db: sqlite3.Connection, t: float, lease: str, run: str, data: dic
     live = bool(stays) and not stays[-1][3]
     moved = live and stays[-1][1] != lease
     said = float(data.get("changed_unix") or 0.0)
-    end = said if began < said < t else t  # as the box says, unless that cannot be
+    end = said if began < said < t else t  # as the box reports, unless that is impossible
     if live and (over or moved):
         db.execute("UPDATE stays SET ended = ? WHERE rowid = ?", (end, stays[-1][0]))
     if (alive and (moved or not live)) or (over and not stays and data["state"] != "absent"):
@@ -244,10 +244,10 @@ def _run_stays(db: sqlite3.Connection, t: float, lease: str, run: str, data: dic
 
 
 def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> None:
-    """A cell that trains again promises again: what was given up before says nothing of its new results."""
+    """Drop the waivers of a cell that trains again: they do not cover its new results."""
     if data.get("did") not in ("opened", "resumed"):
         return
-    if "trains_again" not in data:  # of the days when every unfinished cell did
+    if "trains_again" not in data:  # an older event: every unfinished cell trained again
         db.execute("UPDATE runs SET waived = '[]' WHERE run = ?", (run,))
     for cell in data.get("trains_again", ()):
         _waiver_over(db, 0.0, "", run, {"cell": cell})
@@ -255,7 +255,7 @@ def _forget_waivers(db: sqlite3.Connection, run: str, data: dict[str, Any]) -> N
 
 def _receipt_written(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     receipt = {**data["receipt"], **({"home_s": data["home_s"]} if data.get("home_s") else {})}
-    # What is not finite comes first: a list of runs sees it without reading receipts, which are long.
+    # `nonfinite` comes first: a list of runs finds it without reading whole receipts, which are long.
     order = sorted(receipt, key=lambda name: (name != "nonfinite", name))
     text = json.dumps({name: receipt[name] for name in order}, ensure_ascii=False)
     db.execute("UPDATE runs SET receipt = ?, home_since = ? WHERE run = ?", (text, data["export"], run))

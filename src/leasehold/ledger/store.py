@@ -23,12 +23,12 @@ from . import projection
 SCHEMA_VERSION = 3  # of events and projection; an older ledger is folded again at its next opening
 _BUSY_S = 30.0
 _SYNCED = "PRAGMA synchronous=FULL"  # an intent must be on disk before the act
-_FOLLOWS = "PRAGMA synchronous=NORMAL"  # whole and in order all the same, and on disk with the next that is synced
+_FOLLOWS = "PRAGMA synchronous=NORMAL"  # whole and in order all the same, and on disk with the next synced one
 _NETWORK_FILESYSTEMS = ("nfs", "cifs", "smb", "9p", "lustre", "fuse.sshfs", "gpfs", "ceph", "afs")
 _MOUNTS = Path("/proc/self/mounts")
-_OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel spells blanks and backslashes there
-# What names or proves something must stay as it is; plans are refused with secrets in them before they come here.
-# What the box has written down, or can be judged anew: it is on disk with the next intent (decision 30).
+_OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel escapes blanks and backslashes there
+# Names and proofs must stay unchanged; plans with secrets in them are refused earlier. Events that the box has
+# recorded, or that can be judged anew: on disk with the next intent (decision 30).
 _FOLLOWING = frozenset({"run_seen", "run_work", "gate_judged", "env_passed"})
 _LOCKS: dict[Path, threading.Lock] = {}  # by file: whose turn it is to write, among the threads of this process
 _KEPT = frozenset({"plan", "receipt", "digest", "export", "project", "results", "root", "box", "platform", "evidence"})
@@ -51,7 +51,7 @@ CREATE TRIGGER IF NOT EXISTS events_keep_place BEFORE INSERT ON events
 
 @dataclass(frozen=True)
 class LedgerEvent:
-    """Something that happened, or is about to."""
+    """An event that happened, or is about to."""
 
     seq: int
     t: float
@@ -65,7 +65,7 @@ class Ledger:
     """One SQLite file. Opening it twice is fine; writers queue."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time, redactor: Redactor | None = None) -> None:
-        """Open the file; redactor takes secrets out of what is appended (without one, what has a token's shape)."""
+        """Open the file; redactor removes secrets from appended events (without one, anything shaped like a token)."""
         self.path = path
         self._clock = clock
         self._redactor = redactor or Redactor()
@@ -82,7 +82,7 @@ class Ledger:
 
     @property
     def home_id(self) -> str:
-        """This home's name for itself, random and constant."""
+        """Return this home's own id, random and constant."""
         row = self._db.execute("SELECT value FROM meta WHERE key = 'home_id'").fetchone()
         return str(row[0])
 
@@ -98,7 +98,7 @@ class Ledger:
 
     @property
     def _has_wal(self) -> bool:
-        """Whether a commit that is not synced can spoil nothing: without a WAL, a lost power may."""
+        """Return whether an unsynced commit can corrupt nothing: without a WAL, a power failure may."""
         return bool(self._db.execute("PRAGMA journal_mode").fetchone()[0] == "wal")
 
     def events(self, *, run: str = "", lease: str = "", kind: str = "") -> Iterator[LedgerEvent]:
@@ -115,7 +115,7 @@ class Ledger:
         return self._db.execute(sql, args).fetchall()
 
     def rebuild(self) -> None:
-        """Throw the projection away and fold it again from the events."""
+        """Discard the projection and rebuild it from the events."""
         with self.transaction():
             self._fold_again()
 
@@ -140,13 +140,13 @@ class Ledger:
         self._db.executescript(_TABLES)
         self._db.execute("INSERT OR IGNORE INTO meta VALUES ('home_id', ?)", (os.urandom(8).hex(),))
         with self.transaction():
-            if self._db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:  # nobody was quicker
+            if self._db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:  # nobody was faster
                 self._fold_again()
                 self._db.execute("INSERT OR REPLACE INTO meta VALUES ('leasehold', ?)", (leasehold.__version__,))
                 self._db.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
     def _writer(self) -> str:
-        """Say which version gave the ledger its layout; empty where it did not write that down."""
+        """Return the version that wrote the ledger's layout; empty if it did not record that."""
         try:
             rows = self._db.execute("SELECT value FROM meta WHERE key = 'leasehold'").fetchall()
         except sqlite3.Error:  # a newer layout may have another table for it
@@ -172,14 +172,14 @@ class Ledger:
 
 
 def _may_follow(kind: str, data: dict[str, Any]) -> bool:
-    """Whether an event need not be on disk by itself: what a person decided (to skip a gate, to owe again) must be."""
+    """Return whether an event need not be on disk by itself: a person's decision (skip a gate, owe again) must be."""
     return kind in _FOLLOWING and not data.get("skipped") and not data.get("trains_again")
 
 
 class _Turn:
-    """One thread's turn to write, by a lock: of twenty boxes that begin at once one waited for seconds.
+    """One thread's turn to write, by a lock: without it, one of twenty boxes starting at once waited for seconds.
 
-    For sqlite has whoever comes second look again after ever longer naps. Other processes still wait so.
+    sqlite makes a waiting writer retry after ever longer sleeps. Writers of other processes still wait like that.
     """
 
     def __init__(self, lock: threading.Lock, db: sqlite3.Connection, how: str) -> None:
@@ -189,7 +189,7 @@ class _Turn:
         self._held = False
 
     def begin(self) -> None:
-        """Wait for it, as long as sqlite would wait for another process."""
+        """Wait for the turn, as long as sqlite would wait for another process."""
         self._held = self._lock.acquire(timeout=_BUSY_S)
         try:
             if self._how != _SYNCED:
@@ -210,7 +210,7 @@ class _Turn:
 
 
 class _Transaction:
-    """BEGIN IMMEDIATE … COMMIT, with the pauses that rehearsals aim at."""
+    """BEGIN IMMEDIATE … COMMIT, with the pause points of rehearsals."""
 
     def __init__(self, db: sqlite3.Connection, clock: Callable[[], float], redactor: Redactor, turn: _Turn) -> None:
         self._turn = turn
@@ -254,7 +254,7 @@ class _Transaction:
 
 
 def _wal_is_safe(folder: Path) -> bool:
-    """Tell whether folder lies on a filesystem whose shared memory WAL can use; not known, as on macOS, is no."""
+    """Return whether folder is on a filesystem whose shared memory WAL can use; unknown, as on macOS, is no."""
     try:
         mounts = _MOUNTS.read_bytes().split(b"\n")
     except OSError:

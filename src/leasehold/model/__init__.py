@@ -1,1 +1,1 @@
-"""The nouns of the house: frozen data, no I/O."""
+"""Core data types: frozen data, no I/O."""

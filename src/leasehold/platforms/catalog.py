@@ -1,4 +1,4 @@
-"""Adapters that other packages bring: landlords by entry point, so that a platform with an API needs no change here.
+"""Adapters from other packages: landlords by entry point, so that a platform with an API needs no change here.
 
 A package declares, in the group `leasehold.landlords`, a name and a callable that takes a Lease and returns a Landlord
 (contract.py). A profile with `landlord: NAME` and verbs with `by: api` then uses it.
@@ -17,7 +17,7 @@ GROUP = "leasehold.landlords"
 
 
 def landlord_named(name: str, lease: Lease) -> Landlord:
-    """Load the adapter of this name; says what is missing, or which package is broken."""
+    """Load the adapter of this name; report what is missing, or which package is broken."""
     found = [point for point in entry_points(group=GROUP) if point.name == name]
     if not found:
         known = ", ".join(sorted(point.name for point in entry_points(group=GROUP))) or "none is installed"

@@ -1,4 +1,4 @@
-"""Code on its way to a box: heads that name many files, and their bytes end to end, packed where the way is long."""
+"""Stream code to a box: headers that name many files, and their bytes end to end, compressed on a long line."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _SHRINKS_BELOW = 0.9
 
 
 class Tree(Protocol):
-    """Code as it can be sent."""
+    """Code that can be sent."""
 
     @property
     def sha256(self) -> str:
-        """The tree's name on every box."""
+        """Return the tree's name on every box."""
 
     @property
     def text(self) -> bytes:
-        """The list that this name is the hash of."""
+        """Return the list that this name is the hash of."""
 
     @property
     def entries(self) -> Sequence[dict[str, Any]]:
-        """Files {path, bytes, sha256, exec} and links {path, link}."""
+        """Return files {path, bytes, sha256, exec} and links {path, link}."""
 
     @property
     def changed(self) -> Sequence[dict[str, Any]]:
-        """The few files that no box is likely to have: they are sent unasked."""
+        """Return the few files that no box is likely to have: they are sent unasked."""
 
     def read(self, entry: dict[str, Any]) -> Iterator[bytes]:
         """Yield a file's bytes."""
@@ -40,7 +40,7 @@ class Tree(Protocol):
 
 @dataclass(frozen=True)
 class Pushed:
-    """Whether the tree was new to the box, and what of it had to travel."""
+    """Whether the tree was new to the box, and which part had to be sent."""
 
     new: bool
     files: int = 0
@@ -51,19 +51,19 @@ class Pushed:
 
 
 def sizes_of(tree: Tree) -> dict[str, int]:
-    """Name each content of a tree, and say how large it is."""
+    """Map each content of a tree to its size."""
     return {name_of(entry): int(entry["bytes"]) for entry in tree.entries if "link" not in entry}
 
 
 def list_stream(tree: Tree) -> Iterator[bytes]:
-    """Yield a tree's list as the box takes it."""
+    """Yield a tree's list in the form that the box reads."""
     data = zlib.compress(tree.text, 1)
     for start in range(0, len(data), frames.CHUNK_BYTES):
         yield data[start : start + frames.CHUNK_BYTES]
 
 
 def blob_stream(tree: Tree, lacking: set[str], *, pack: bool = False) -> Iterator[dict[str, Any] | bytes]:
-    """Yield heads and the bytes of many files end to end, in frames of a size that suits the wire."""
+    """Yield headers and the bytes of many files end to end, in frames of a size that suits the wire."""
     left = set(lacking)
     batch: list[dict[str, Any]] = []
     for entry in tree.entries:
@@ -83,7 +83,7 @@ def _one_head(tree: Tree, batch: list[dict[str, Any]], pack: bool) -> Iterator[d
     parts = _end_to_end(tree, batch)
     first = next(parts, b"") if pack else b""
     sample = zlib.compress(first, 1) if first else b""
-    if len(sample) < _SHRINKS_BELOW * len(first):  # it pays
+    if len(sample) < _SHRINKS_BELOW * len(first):  # compression pays
         yield {**head, "packed": True}
         yield sample
         for part in parts:

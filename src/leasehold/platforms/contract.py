@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class BoxState(Enum):
-    """What the landlord says of a box."""
+    """The landlord's state of a box."""
 
     HELD = "held"
     GONE = "gone"
     PARKED = "parked"  # stopped, its disks kept; it can be started again
-    ASKED = "asked"  # a person was told what to click and has not said that it is done
+    ASKED = "asked"  # a person was asked to click and has not confirmed it yet
     UNKNOWN = "unknown"
 
 
@@ -42,25 +42,25 @@ class Landlord(Protocol):
     simulated: bool
 
     def act(self, lease: Lease, verb: Verb) -> BoxState:
-        """Carry out the verb, or say what a person must do. Idempotent: a box that is gone counts as released."""
+        """Carry out the verb, or return what a person must do. Idempotent: a box that is gone counts as released."""
 
     def poll(self, lease: Lease) -> BoxState:
-        """Say what the platform says now; UNKNOWN when it cannot be asked."""
+        """Return the platform's present state; UNKNOWN if it cannot be asked."""
 
 
 class View(Protocol):
-    """A place where a run can be looked at: where it runs, or its copy at home. `with` closes it."""
+    """A place where a run can be observed: where it runs, or its copy at home. `with` closes it."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
 
     def close(self) -> None:
-        """Close the connection; the runs go on. A second call does nothing."""
+        """Close the connection; the runs continue. A second call does nothing."""
 
     @property
     def observe(self) -> RunReader:
-        """Look at a run."""
+        """Return the part that observes a run."""
 
 
 class Engine(View, Protocol):
@@ -68,59 +68,59 @@ class Engine(View, Protocol):
 
     @property
     def observe(self) -> Observation:
-        """Look at runs and follow them."""
+        """Return the part that observes runs and follows them."""
 
     @property
     def work(self) -> Work:
-        """Start runs and end them."""
+        """Return the part that starts runs and ends them."""
 
     @property
     def hold(self) -> Holding:
-        """Settle which home holds a run."""
+        """Return the part that settles which home holds a run."""
 
     @property
     def ranges(self) -> Ranges:
-        """Read files of a run."""
+        """Return the part that reads files of a run."""
 
     @property
     def proof(self) -> Proofs:
-        """Prove what a run left."""
+        """Return the part that proves what a run left."""
 
     @property
     def uploads(self) -> Uploads:
-        """Bring code and data."""
+        """Return the part that sends code and data."""
 
     @property
     def box(self) -> BoxReadings:
-        """Look at the place where runs run."""
+        """Return the part that reads the machine where runs run."""
 
     @property
     def checks(self) -> Checks:
-        """Try out what a job needs."""
+        """Return the part that tests what a job needs."""
 
     @property
     def notes(self) -> DiskNotes:
-        """Find out who else sees a disk."""
+        """Return the part that finds out who else sees a disk."""
 
     def round_trip_s(self) -> float:
-        """Measure how far the far end is."""
+        """Measure the round trip to the far end."""
 
     @property
     def heard_bytes(self) -> int:
-        """How many bytes of answers have come, as they travelled."""
+        """Return how many bytes of answers have arrived, as transferred."""
 
     @property
     def lost(self) -> LinkError | None:
-        """Why nothing can be asked any more, if so."""
+        """Return why no more requests can be sent, if so."""
 
 
 class MachineEngine(Engine, Protocol):
-    """An engine on a machine of our own for a time: its disks, cards and restarts are cared for too."""
+    """An engine on a machine that we hold for a time: its disks, cards and restarts are managed too."""
 
     @property
     def care(self) -> Care:
-        """Survey disks and cards, and clear them."""
+        """Return the part that surveys disks and cards, and clears them."""
 
     @property
     def power(self) -> Power:
-        """Turn the machine off, and continue runs after a restart."""
+        """Return the part that turns the machine off, and continues runs after a restart."""

@@ -1,4 +1,4 @@
-"""Data on its way to a box: what of it is lacking there, then those bytes and no others."""
+"""Send data to a box: find out what it lacks, then send only those bytes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from leasehold.transport.wire import Wire
 
 _FILES_A_HEAD = 1000
 
-Tell = Callable[[int], None]  # how many more bytes went out
+Tell = Callable[[int], None]  # the number of additional bytes that were sent
 
 
 class Data(Protocol):
-    """Data as it can be sent."""
+    """Data that can be sent."""
 
     @property
     def sha256(self) -> str:
-        """Its name on every box."""
+        """Return its name on every box."""
 
     @property
     def text(self) -> bytes:
-        """The list that this name is the hash of."""
+        """Return the list that this name is the hash of."""
 
     @property
     def entries(self) -> Sequence[dict[str, Any]]:
-        """Files {path, bytes, sha256}."""
+        """Return files {path, bytes, sha256}."""
 
     def read(self, entry: dict[str, Any], offset: int) -> Iterator[bytes]:
         """Yield a file's bytes from offset on."""
@@ -42,12 +42,12 @@ class Lacking(NamedTuple):
 
     @property
     def missing(self) -> int:
-        """How many bytes are still to go."""
+        """Return how many bytes are still to be sent."""
         return int(self.entry["bytes"]) - self.offset
 
 
 def ask_lacking(wire: Wire, data: Data) -> list[Lacking]:
-    """Have the box say which files it lacks; it refuses where there is no room for them. None: all is there."""
+    """Ask the box which files it lacks; it refuses if there is no room for them. None: all is there."""
     packed = zlib.compress(data.text, 1)
     size = frames.CHUNK_BYTES
     listed = (packed[start : start + size] for start in range(0, len(packed), size))
@@ -63,7 +63,7 @@ def ask_lacking(wire: Wire, data: Data) -> list[Lacking]:
 
 
 def send(wire: Wire, data: Data, lacking: Sequence[Lacking], tell: Tell) -> None:
-    """Send what is lacking; the box checks each file's hash, and names the data once all are there."""
+    """Send what is lacking; the box checks each file's hash, and names the data once all files are there."""
     talk = wire.talk("put_data", tree=data.sha256)
     try:
         talk.say(takewhile(lambda _: not talk.answered, _stream(data, lacking, tell)))  # a refusal ends it early

@@ -1,1 +1,1 @@
-"""Simulated landlords, so that a whole life can be lived without money."""
+"""Simulated landlords, so that a whole run can be rehearsed without money."""

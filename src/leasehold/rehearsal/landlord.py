@@ -29,11 +29,11 @@ class SimulatedLandlord:
         return self.poll(lease)
 
     def poll(self, lease: Lease) -> BoxState:
-        """Say whether the box is still there: a folder without our mark is not a box of ours."""
+        """Return whether the box still exists: a folder without our mark is not a box of ours."""
         return BoxState.HELD if (Path(lease.root) / MARKER).exists() else BoxState.GONE
 
 
 def furnish(root: Path) -> None:
-    """Make the folder of a simulated box."""
+    """Create the folder of a simulated box."""
     root.mkdir(parents=True, exist_ok=True)
     (root / MARKER).touch()

@@ -1,4 +1,4 @@
-"""What a transport must give: a duplex byte stream to a shell on the box."""
+"""The interface of a transport: a duplex byte stream to a shell on the box."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import BinaryIO, Protocol
 
 from leasehold.errors import LinkError
 
-FAR_S = 0.015  # of a round trip: beyond it one TCP connection cannot fill the way
+FAR_S = 0.015  # round trip time: beyond it one TCP connection cannot fill the line
 
 
 class Link(Protocol):
@@ -16,13 +16,13 @@ class Link(Protocol):
     writer: BinaryIO
 
     def end(self) -> None:
-        """Hang up; what has come can still be read."""
+        """Hang up; what has arrived can still be read."""
 
     def close(self) -> None:
         """End the stream and reap its process. A second call does nothing."""
 
     def failure(self) -> LinkError:
-        """Explain why the stream ended, from what the transport itself said."""
+        """Explain why the stream ended, from the transport's own output."""
 
 
 class Transport(Protocol):
@@ -31,4 +31,4 @@ class Transport(Protocol):
     name: str
 
     def open(self, command: str) -> Link:
-        """Start command in the box's login shell; raise LinkError when that cannot even begin."""
+        """Start command in the box's login shell; raise LinkError if that cannot even start."""

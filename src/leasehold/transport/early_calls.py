@@ -1,6 +1,6 @@
-"""What a home remembers of its calls, so that the next command opens ssh to a box before it loads itself.
+"""Remember successful connections, so that the next command opens ssh to a box before it loads itself.
 
-The one door to that: who opens, pulls or gives up a box asks here. Other modules are loaded when they are needed.
+All code that opens, pulls or gives up a box uses only this module for it. Other modules are loaded on need.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class EarlyCalls:
-    """The calls of one home."""
+    """The remembered connections of one home."""
 
     def __init__(self, home: Path) -> None:
         self._folder = first_call.calls_folder(os.fspath(home))
 
     @contextmanager
     def opening(self, name: str, transport: Transport) -> Iterator[Transport]:
-        """Give the way to a box, its first link being opened already where the box was met before.
+        """Return the transport to a box; its first link is opened early if the box was reached before.
 
-        A call that was answered is remembered for the next command; one that was not is forgotten.
+        A successful connection is remembered for the next command; a failed one is forgotten.
         """
         from .ahead import CalledAhead
         from .openssh import SshTransport
@@ -52,7 +52,7 @@ class EarlyCalls:
             called.hang_up()
 
     def remembering(self, *runs: str) -> Callable[[list[str]], None]:
-        """Return what is to be called with the command line by which the box of these runs answered."""
+        """Return a callback that stores the command line by which the box of these runs answered."""
 
         def answered(argv: list[str]) -> None:
             for run in runs:
@@ -61,5 +61,5 @@ class EarlyCalls:
         return answered
 
     def forget(self) -> None:
-        """Forget every call: a box has moved or is gone."""
+        """Forget every connection: a box has moved or is gone."""
         first_call.forget(self._folder)

@@ -1,9 +1,9 @@
-"""The first thing a command does, before it imports anything: call the box that it names, as that was called last.
+"""The first step of a command, before its imports: open ssh to the box that it names, as in the last command.
 
-ssh takes 0.2 s and more to shake hands, and our own start a good part of that: so they overlap. The call is spelled
-in a file of the home, written after one that led somewhere, and is taken up by whoever would have made the same.
-Another one is ended unused: nothing was said by it but ssh's own greetings. Only what Python has loaded anyway is
-imported here.
+ssh takes 0.2 s and more to shake hands, and our own start a good part of that: so they overlap. The command line is
+read from a file of the home, written after a successful connection, and the link is used by the code that would have
+run the same command line. An unused link is ended: nothing was sent over it but ssh's own handshake. Only modules
+that Python has loaded anyway are imported here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _MOST_BYTES = 1 << 20
 
 
 class Call:
-    """An ssh on its way to a box: its command line, its pid, and our ends of its three streams."""
+    """An ssh that is connecting to a box: its command line, its pid, and our ends of its three streams."""
 
     __slots__ = ("argv", "pid", "stderr", "stdin", "stdout")
 
     def __init__(self, argv: tuple[str, ...], pid: int, ends: tuple[int, int, int]) -> None:
-        """Hold what was started."""
+        """Hold the started process."""
         self.argv = argv
         self.pid = pid
         self.stdin, self.stdout, self.stderr = ends
@@ -32,12 +32,12 @@ _under_way: list[Call] = []  # one at most
 
 
 def calls_folder(home: str) -> str:
-    """Where calls are spelled, a file for each box."""
+    """Return the folder of remembered command lines, one file per box."""
     return os.path.join(home, "cache", "calls")
 
 
 def for_command(words: list[str]) -> None:
-    """Call the box that a command line names, or whose run it names, if this home has called it before."""
+    """Connect to the box that a command line names, or whose run it names, if this home has reached it before."""
     if "-h" in words or "--help" in words:
         return
     named = []
@@ -51,36 +51,36 @@ def for_command(words: list[str]) -> None:
 
         try:
             home = home_folder(os.environ)
-        except OSError:  # the folder we stand in was removed
+        except OSError:  # the current folder was removed
             return
         call(calls_folder(home), named[0])
 
 
 def of_run(word: str) -> str:
-    """Spell a run, or a job whose newest run is meant, as a name to call; no box is called so."""
+    """Return the key for a run, or for a job whose newest run is meant; no box can have this name."""
     return "@" + word
 
 
 def call(folder: str, name: str) -> None:
-    """Start what was remembered for this name; whatever is odd about it, nobody is called ahead."""
+    """Start the command remembered for this name; on anything odd, no early connection is made."""
     if _under_way or not hasattr(os, "posix_spawnp"):  # Windows, where no link is opened at all
         return
     argv = _remembered(folder, name)
     try:
         _under_way.extend([_spawn(argv)] if argv else ())
-    except (OSError, ValueError, NotImplementedError):  # no ssh, or a C library without sessions: who needs it says so
+    except (OSError, ValueError, NotImplementedError):  # no ssh, or a C library without sessions: reported on use
         return
 
 
 def take(argv: list[str]) -> Call | None:
-    """Hand over the call that is under way, if it is this one."""
+    """Return the pending connection, if it has this command line."""
     if _under_way and _under_way[0].argv == tuple(argv):
         return _under_way.pop()
     return None
 
 
 def hang_up() -> None:
-    """End a call that nobody took."""
+    """End a connection that was not used."""
     import _signal  # type: ignore[import-not-found] # part of Python; signal itself takes longer
 
     while _under_way:
@@ -88,15 +88,15 @@ def hang_up() -> None:
         for end in (unused.stdin, unused.stdout, unused.stderr):
             os.close(end)
         try:
-            if not os.waitpid(unused.pid, os.WNOHANG)[0]:  # else it has ended, and the number may be another's
-                os.kill(unused.pid, _signal.SIGKILL)  # who would ignore another one would keep us waiting
+            if not os.waitpid(unused.pid, os.WNOHANG)[0]:  # else it has ended, and the pid may be another's
+                os.kill(unused.pid, _signal.SIGKILL)  # a process that ignores another signal would keep us waiting
                 os.waitpid(unused.pid, 0)
         except (ChildProcessError, ProcessLookupError):  # our parent had us ignore SIGCHLD
             continue
 
 
 def remember(folder: str, name: str, argv: list[str]) -> None:
-    """Write down how a box was called with success; a home that cannot write forgets."""
+    """Store how a box was reached; a home that cannot write forgets."""
     if not _is_plain(name) or _remembered(folder, name) == tuple(argv):
         return
     path = os.path.join(folder, name)
@@ -111,7 +111,7 @@ def remember(folder: str, name: str, argv: list[str]) -> None:
 
 
 def forget(folder: str, name: str = "") -> None:
-    """Call it no more ahead: it did not answer. Without a name, nobody: one of them has moved or is gone."""
+    """Stop early connections to it: it did not answer. Without a name, to all: one of them has moved or is gone."""
     try:
         for one in os.listdir(folder) if not name else [name] if _is_plain(name) else []:
             os.unlink(os.path.join(folder, one))
@@ -124,7 +124,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _with_what() -> str:
-    """What else decides how ssh is called."""
+    """Return what else decides how ssh connects."""
     return os.environ.get("LEASEHOLD_SSH", "")
 
 
@@ -145,7 +145,7 @@ def _remembered(folder: str, name: str) -> tuple[str, ...]:
 def _spawn(argv: tuple[str, ...]) -> Call:
     import _signal
 
-    pipes = [os.pipe() for _ in range(3)]  # none of the ends is inherited as it is
+    pipes = [os.pipe() for _ in range(3)]  # none of the ends is inherited unchanged
     theirs = (pipes[0][0], pipes[1][1], pipes[2][1])
     ours = (pipes[0][1], pipes[1][0], pipes[2][0])
     actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]

@@ -1,6 +1,6 @@
-"""What a box's door lets through, found out once over real connections: commands, sftp, or only a terminal.
+"""Detect over real connections what a box's ssh server permits: commands, sftp, or only a terminal.
 
-Our own protocol needs commands and nothing else; a relay that only carries a terminal cannot be worked with.
+Our own protocol needs commands and nothing else; a relay that only carries a terminal cannot be used.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _SFTP_VERSION = 2
 class Patience:
     """How long to wait, in seconds.
 
-    hello_s: for a first word; quiet_s: in silence, before a door counts as closed; doubt_s: in silence, before it is
-    asked by hanging up on our side, (without a word from it, after some words); answer_s; terminal_s; prompt_s: in
-    silence, until a terminal has shown what it shows.
+    hello_s: for the first word; quiet_s: of silence before a server counts as running no commands; doubt_s: of silence
+    before our side hangs up as a test, (without any output from it, after some output); answer_s; terminal_s;
+    prompt_s: of silence until a terminal's output counts as complete.
     """
 
     hello_s: float = 40.0
@@ -61,7 +61,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class DoorReading:
-    """What first contact learnt, each part with its evidence in findings."""
+    """The findings of first contact, each part with its evidence in findings."""
 
     flavour: Flavour
     findings: tuple[Finding, ...]
@@ -72,7 +72,7 @@ class DoorReading:
     noise: str = ""
     connect_s: float = 0.0
     round_trip_s: float = 0.0
-    root_state: str = ""  # good, unmade, unwritable, unreadable, undeletable; empty when not asked
+    root_state: str = ""  # good, unmade, unwritable, unreadable, undeletable; empty if not tested
     root: str = ""
     signs: Mapping[tuple[str, str], str] = field(default_factory=dict)  # yes, no, unknown, by kind and value
 
@@ -83,9 +83,9 @@ def detect(
     patience: Patience | None = None,
     signs: Sequence[tuple[str, str]] = (),
 ) -> DoorReading:
-    """Try the door; with a root, also write, read and delete a file in it. Raises LinkError when nobody answers.
+    """Probe the server; with a root, also write, read and delete a file in it. Raises LinkError if nothing answers.
 
-    signs are what a platform's boxes have, as (kind, value): env, file or mount, and its name.
+    signs identify a platform's boxes, as (kind, value): env, file or mount, and its name.
     """
     patience = patience or Patience()
     begun = time.monotonic()
@@ -102,9 +102,9 @@ def detect(
 
 
 def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
-    """Raise where an ssh door lets us in and runs no commands; say nothing of one that does.
+    """Raise if an ssh server lets us in and runs no commands; return silently if it does.
 
-    One that ran our line late, after we had hung up, counts as open unless thorough: then it must also hear us.
+    If our line ran late, after we had hung up, it counts as open unless thorough: then it must also receive input.
     """
     ssh = transport if isinstance(transport, SshTransport) else getattr(transport, "called", None)
     if not isinstance(ssh, SshTransport) or (ssh.proven and not thorough) or getattr(transport, "ended", False):
@@ -118,7 +118,7 @@ def refuse_closed_door(transport: Transport, *, thorough: bool = False) -> None:
 
 
 def refuse_shell_only(name: str, address: str, reading: DoorReading) -> None:
-    """Raise for a door that runs no commands, with the way round it."""
+    """Raise for a server that runs no commands, and name the alternative."""
     if reading.flavour is Flavour.SHELL_ONLY:
         first = reading.findings[0]
         box = name if address in name else f"{name} ({address})"
@@ -128,10 +128,10 @@ def refuse_shell_only(name: str, address: str, reading: DoorReading) -> None:
 def _enter(
     transport: SshTransport | LocalTransport, patience: Patience, late_s: float = 0.0, hear_late: bool = False
 ) -> _Talk | DoorReading:
-    """Open a conversation with the probe line, or say why there is none.
+    """Open a conversation with the probe line, or report why there is none.
 
-    In doubt we hang up on our side, having said nothing: a menu that reads a choice ends then, a slow login goes on
-    and says hello. With hear_late that is enough; else it is called again, with the patience that its hello took.
+    In doubt we close our side without sending anything: a menu that reads a choice then ends, a slow login continues
+    and sends hello. With hear_late that is enough; else connect again, and wait as long as its hello took.
     """
     begun = time.monotonic()
     nonce = secrets.token_hex(8)
@@ -154,7 +154,7 @@ def _enter(
 
 @dataclass
 class _Talk:
-    """A conversation with the probe line; what comes before its first word is noise."""
+    """A conversation with the probe line; anything before its first word is noise."""
 
     link: ProcessLink
     nonce: str
@@ -171,15 +171,15 @@ class _Talk:
             raise self.link.failure() from None
 
     def hang_up_and_hear(self, limit_s: float, quiet_s: tuple[float, float]) -> bool:
-        """Close our side; tell whether the probe line says hello after all."""
+        """Close our side; return whether the probe line still answers hello."""
         with contextlib.suppress(OSError):
             self.link.writer.close()
         return self.hear("hello", limit_s, quiet_s) is not None
 
     def hear(self, word: str, limit_s: float, quiet_s: tuple[float, float] | None = None) -> str | None:
-        """Wait for a line of ours that starts with word; None at the end, or after silence.
+        """Wait for one of our lines that starts with word; None at the end, or after silence.
 
-        quiet_s is how long a silence may last before anything was heard, and after.
+        quiet_s limits silence before anything was received, and after.
         """
         mark = f"LEASEHOLD-PROBE/1 {self.nonce} {word}".encode()
         deadline = time.monotonic() + limit_s
@@ -241,7 +241,7 @@ def _converse(talk: _Talk, root: str | None, answer_s: float) -> tuple[float, di
 
 
 def _ask_signs(talk: _Talk, signs: Sequence[tuple[str, str]], answer_s: float) -> dict[tuple[str, str], str]:
-    """Look for signs of platforms, all in one round trip."""
+    """Check for signs of platforms, all in one round trip."""
     if signs:
         talk.say("\n".join(f"sign {n} {kind} {_octal(value)}" for n, (kind, value) in enumerate(signs)))
     return {sign: talk.must_hear(f"sign {n} ", answer_s) for n, sign in enumerate(signs)}
@@ -281,16 +281,16 @@ def _reading(heard: _Heard, sftp: tuple[Flavour, Finding] | None) -> DoorReading
 
 
 def _unanswered(transport: SshTransport | LocalTransport, talk: _Talk, patience: Patience) -> DoorReading:
-    """Tell a door that runs no commands from a box that cannot be reached; the second raises."""
+    """Distinguish a server that runs no commands from a box that cannot be reached; the second raises."""
     code, said = talk.link.ended()
     known = talk.link.failure()
-    by_ssh = code == 255 and not talk.open and not talk.noise_text()  # ssh's own exit status: perhaps no door at all
+    by_ssh = code == 255 and not talk.open and not talk.noise_text()  # ssh's own exit status: perhaps no server at all
     spoke = talk.noise_text() or (_last_line(said) if _DOOR_SPEAKS.search(said) or not by_ssh else "")
     if not isinstance(transport, SshTransport) or (by_ssh and (not spoke or known.code != "link.lost")):
         raise known
     terminal = _ask_terminal(transport, patience)
     if not spoke and not terminal:
-        raise LinkError("link.timeout", f"{transport.name} lets us in and says nothing", hint=SWALLOWED)
+        raise LinkError("link.timeout", f"{transport.name} accepts the login but sends nothing", hint=SWALLOWED)
     silent = f"nothing (exit {code})" if not talk.open else "nothing"
     way_out = _ONLY_FILES if "sftp" in spoke else DIRECT_ADDRESS if spoke else SWALLOWED
     findings = [refuses(f"commands: not run; the door answers {repr(spoke) if spoke else silent}", way_out)]
@@ -320,7 +320,7 @@ def _ask_sftp(transport: SshTransport, patience: Patience) -> tuple[Flavour, Fin
 
 
 def _ask_terminal(transport: SshTransport, patience: Patience) -> str:
-    """Open a terminal as a person would, type nothing, and say what it shows."""
+    """Open a terminal as a person would, type nothing, and report what it shows."""
     link = transport.open_terminal()
     shown = b""
     deadline = time.monotonic() + patience.terminal_s
@@ -337,7 +337,7 @@ def _ask_terminal(transport: SshTransport, patience: Patience) -> str:
 
 
 def _read(link: ProcessLink, limit_s: float) -> bytes | None:
-    """Read what is there; empty at the end, None when nothing came in time."""
+    """Read what is available; empty at the end, None if nothing arrived in time."""
     with selectors.DefaultSelector() as selector:
         selector.register(link.reader, selectors.EVENT_READ)
         if not selector.select(max(0.0, limit_s)):

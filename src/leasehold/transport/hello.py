@@ -1,4 +1,4 @@
-"""The first words on a link: what we ask, and our answer found in whatever else a login prints."""
+"""The handshake on a link: our question, and our answer found among whatever else a login prints."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from .flavour import SWALLOWED, refuse_closed_door
 
 HANDSHAKE_TIMEOUT_S = 60.0
 _NO_PARCEL = parcel.Parcel("-", b"")
-_DOUBT_S = (10.0, 2.0)  # so long a silence makes us look at the door: of a mute one, of one that prints and then waits
+_DOUBT_S = (10.0, 2.0)  # so much silence starts a probe: of a mute server, of one that prints and then waits
 _NOISE_BYTES = 32 << 20
 _KEPT_BYTES = 64 << 10
 _BLOCK_BYTES = 1 << 16
 
 
 def greet(link: Link, root: str, python_hint: str = "", built: parcel.Parcel = _NO_PARCEL, verb: str = "serve") -> str:
-    """Say what varies to the boot line; return the nonce that its answer will carry."""
+    """Send the variable part to the boot line; return the nonce that its answer will carry."""
     nonce = secrets.token_hex(8)
     escaped = "".join(f"\\0{byte:03o}" for byte in root.encode("utf-8"))
-    # No line is blank: at whatever menu may answer in the box's place, a bare Enter could choose something.
+    # No line is blank: in a menu that answers instead of the box, a bare Enter could choose something.
     lines = [nonce, f"={escaped}", f"={python_hint}", built.sha256, str(len(built.data)), verb]
     say(link, "".join(line + "\n" for line in lines).encode())
     return nonce
 
 
 def say(link: Link, data: bytes) -> None:
-    """Send bytes; a link that takes none raises why."""
+    """Send bytes; a link that accepts none raises why."""
     try:
         link.writer.write(data)
         link.writer.flush()
@@ -43,7 +43,7 @@ def say(link: Link, data: bytes) -> None:
 
 
 class Ear:
-    """Listens to one link for lines of ours; rest is what came after the last of them."""
+    """Reads our lines from one link; rest is what followed the last of them."""
 
     def __init__(self, link: Link, transport: Transport) -> None:
         self.link = link
@@ -51,7 +51,7 @@ class Ear:
         self._transport = transport
 
     def hello(self, nonce: str, patience_s: float) -> str:
-        """Skip noise up to our own line and return its verdict; raises for a door that runs no commands."""
+        """Skip noise up to our own line and return its verdict; raises for a server that runs no commands."""
         wanted = MAGIC + nonce.encode()
         patience_s = patience.first_word_s(patience_s)
         waiting = patience.Waiting(self._transport.name, "the first word", patience_s)
@@ -64,7 +64,7 @@ class Ear:
                 self.rest = rest
                 return line[len(wanted) :].decode("utf-8", "replace").strip()
             if start < 0 and len(heard) > _KEPT_BYTES:
-                heard = heard[-len(wanted) :]  # the noise is over where ours begins, which may be cut in two
+                heard = heard[-len(wanted) :]  # the noise ends where ours begins, which may be split in two
             left_s = deadline - time.monotonic()
             doubted = doubted or self._no_doubt()
             block = self._read(left_s if doubted else min(left_s, _DOUBT_S[bool(heard)]), waiting)
@@ -79,11 +79,11 @@ class Ear:
         raise LinkError("link.noise", "the box's login prints too much to find our answer in", seen=_tail(heard))
 
     def _no_doubt(self) -> bool:
-        """Whether the door need not be looked at: it ran our commands before, and somebody waits only so long."""
+        """Return whether no probe is needed: the server ran our commands before, and the caller's wait is limited."""
         return patience.bounded() and getattr(self._transport, "met", False) is True
 
     def _read(self, limit_s: float, waiting: patience.Waiting) -> bytes | None:
-        """Read what is there; empty at the end, None when nothing came in time."""
+        """Read what is available; empty at the end, None if nothing arrived in time."""
         deadline = time.monotonic() + limit_s
         with selectors.DefaultSelector() as selector:
             selector.register(self.link.reader, selectors.EVENT_READ)
@@ -103,7 +103,7 @@ class Ear:
 
     def _over(self, heard: bytes) -> LinkError:
         known = self.link.failure()
-        if heard.strip() or known.code == "link.lost":  # somebody let us in: did they run what we asked for?
+        if heard.strip() or known.code == "link.lost":  # the login succeeded: did it run our command?
             refuse_closed_door(self._transport)
         return known
 

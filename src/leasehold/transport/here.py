@@ -1,6 +1,6 @@
-"""What this machine can do for us: Linux everything, macOS all but being a box, Windows what needs no box.
+"""The features available on this machine: Linux all, macOS all but being a box, Windows those that need no box.
 
-docs/homes.md says the same for people.
+docs/homes.md describes the same for people.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PROC = "/proc/self/stat"
 
 
 def refuse_links() -> None:
-    """Raise where a link to a box cannot be opened: on Windows, whose pipes cannot be waited on."""
+    """Raise if a link to a box cannot be opened: on Windows, whose pipes cannot be waited on."""
     if sys.platform == "win32":
         raise HomeError(
             "home.windows",
@@ -25,7 +25,7 @@ def refuse_links() -> None:
 
 
 def refuse_as_box() -> None:
-    """Raise where this machine cannot be the box: without /proc nobody can tell which processes are the run's."""
+    """Raise if this machine cannot be the box: without /proc nobody can tell which processes are the run's."""
     if sys.platform.startswith("linux") and os.path.exists(_PROC):
         return
     if sys.platform == "win32":
@@ -39,7 +39,7 @@ def refuse_as_box() -> None:
 
 
 def refuse_no_sh(what: str) -> None:
-    """Raise where there is no POSIX shell to give a job's commands to."""
+    """Raise if there is no POSIX shell to run a job's commands."""
     if sys.platform == "win32":
         raise HomeError(
             "home.no_sh",

@@ -23,7 +23,7 @@ _ADDRESS = re.compile(
 
 
 class SshAddress(NamedTuple):
-    """Where ssh should go: an alias of the user's config, or user, host and port; and with which key file."""
+    """The destination of ssh: an alias of the user's config, or user, host and port; and its key file."""
 
     host: str
     user: str = ""
@@ -60,7 +60,7 @@ class SshTransport:
     ) -> None:
         """Prepare; name is the box's in the book, only_pins keeps the user's own known_hosts out of a first contact.
 
-        links is the folder of connections that short askings may share; none are shared without it.
+        links is the folder of connections that short requests may share; none are shared without it.
         """
         self.name = name or f"ssh:{address}"
         self.address = address
@@ -76,7 +76,7 @@ class SshTransport:
         return ProcessLink(self.argv(command), os.environ, self._explain, brisk=True)
 
     def open_with(self, command: str, options: Mapping[str, str]) -> ProcessLink:
-        """Start command with some ssh options of its own."""
+        """Start command with additional ssh options."""
         words = [*self._words(more=options), "--", self.address.host, command]
         return ProcessLink(words, os.environ, self._explain)
 
@@ -89,26 +89,26 @@ class SshTransport:
         return ProcessLink([*self._words("force"), "--", self.address.host], os.environ, self._explain)
 
     def argv(self, command: str) -> list[str]:
-        """Spell the ssh command line; nothing secret is in it."""
+        """Build the ssh command line; it contains no secret."""
         return [*self._words(), "--", self.address.host, command]
 
     def tunnel_argv(self, near_port: int, far_port: int) -> list[str]:
-        """Spell an ssh that only forwards a local port to the box's loopback."""
+        """Build an ssh command line that only forwards a local port to the box's loopback."""
         words = [word for word in self._words() if word != "-oClearAllForwardings=yes"]
         forward = f"127.0.0.1:{near_port}:127.0.0.1:{far_port}"
         return [*words, "-N", "-oExitOnForwardFailure=yes", "-L", forward, "--", self.address.host]
 
     def person_argv(self, command: str, *, terminal: bool) -> list[str]:
-        """Spell an ssh for a person's own command, or for a shell where it is empty."""
+        """Build an ssh command line for a person's own command, or for a shell if it is empty."""
         end = [command] if command else []
         return [*self._words("force" if terminal else "no"), "--", self.address.host, *end]
 
     def target(self) -> tuple[str, ...]:
-        """Spell where to, as the end of an ssh command line."""
+        """Return the destination, as the end of an ssh command line."""
         return (*self._place(), "--", self.address.host)
 
     def config(self) -> Mapping[str, str]:
-        """Ask ssh what the user's own config says of this host."""
+        """Ask ssh for the user's own config of this host."""
         return ssh_config.said(tuple(self._ssh), self.target())
 
     def destination(self) -> tuple[str, str]:
@@ -150,31 +150,31 @@ class SshTransport:
 
     @property
     def pinned(self) -> bool:
-        """Whether this box's host key was already met and kept."""
+        """Return whether this box's host key was already met and stored."""
         return self.pins.exists() and self.pins.stat().st_size > 0
 
     @property
     def met(self) -> bool:
-        """Whether this door has ever run a command of ours, or its key was pinned at a contact."""
+        """Return whether this server has ever run a command of ours, or its key was pinned at a contact."""
         return self.pinned or self._met.exists()
 
     def note_met(self) -> None:
-        """Remember that it did."""
+        """Record that it did."""
         if not self.met:
             self._met.touch()
 
     def fingerprint(self) -> str:
-        """Say the pinned key's SHA256 fingerprint; empty when ssh trusted the user's own known_hosts."""
+        """Return the pinned key's SHA256 fingerprint; empty if ssh trusted the user's own known_hosts."""
         from .ssh import host_keys  # no connection waits for it
 
         return host_keys.fingerprint(self.pins)
 
     def pin_trusted(self) -> bool:
-        """After a contact that ssh allowed by the user's own known_hosts, pin what those say. Pinned: does nothing."""
+        """After a contact that the user's own known_hosts allowed, pin those keys. If pinned already, do nothing."""
         return not self.pinned and self._copy_trusted(self.pins)
 
     def trusted_fingerprint(self) -> str:
-        """Say the fingerprint of the key that a connection is held to: the pinned one, else the user's own."""
+        """Return the fingerprint of the key that a connection must have: the pinned one, else the user's own."""
         if self.pinned:
             return self.fingerprint()
         from tempfile import TemporaryDirectory
@@ -251,12 +251,12 @@ MEANINGS = [
     (
         "(kex|ssh)_exchange_identification|banner exchange: .*(reset|closed)|Not allowed at this time",
         "link.turned_away",
-        "{box} hung up before a word was said",
+        "{box} closed the connection before it sent anything",
         "too many connections at once (sshd's MaxStartups), or a firewall; wait a little and ask again",
     ),
 ]
 
 
 def quote_option(path: str) -> str:
-    """Spell a path so that ssh reads it as one word and expands nothing in it."""
+    """Quote a path so that ssh reads it as one word and expands nothing in it."""
     return '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'

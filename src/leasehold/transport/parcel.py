@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _ROOMS = ("kit", "caretaker", "checkpoint")
-# On a full disk Python (3.11 was seen to) renames a half-written cache of bytecode into place, and nobody can import
-# that module again: on a disk that is nearly full none is written.
+# On a full disk Python (seen on 3.11) renames a half-written bytecode cache into place, and nobody can import that
+# module again: on a disk that is nearly full none is written.
 _MAIN = """\
 import os
 import sys
@@ -34,7 +34,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class Parcel(NamedTuple):
-    """Bytes to ship and the name they go by."""
+    """The bytes to send and the name they go by."""
 
     sha256: str
     data: bytes
@@ -42,7 +42,7 @@ class Parcel(NamedTuple):
 
 @functools.cache
 def build() -> Parcel:
-    """Return the on-box rooms packed; equal sources give equal bytes on every home."""
+    """Return the on-box packages as a zip; equal sources give equal bytes on every home."""
     known, state = _kept_at(), _state()
     kept = _read_kept(known, state) if known and state else None
     if kept is not None:
@@ -77,13 +77,13 @@ def _pack() -> Parcel:
 
 
 def _kept_at() -> str:
-    """Where Python keeps what it made of this folder's sources, and we the zip: packing takes 60 ms of each command."""
+    """Return where Python caches this folder's bytecode, and we the zip: packing takes 60 ms of each command."""
     cached = __spec__.cached
     return os.path.join(os.path.dirname(cached), "parcel.zip") if cached else ""
 
 
 def _state() -> str:
-    """Spell every source with its times and size; empty where they are no plain files."""
+    """Return every source with its times and size; empty if they are not plain files."""
     import hashlib
 
     house = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -112,12 +112,12 @@ def _read_kept(path: str, state: str) -> Parcel | None:
 
 
 def boot_command() -> str:
-    """Spell the boot line."""
+    """Build the boot line."""
     return shell_line("boot.sh")
 
 
 def shell_line(name: str) -> str:
-    """Spell a script of ours as one shell word list that every login shell passes on unread."""
+    """Format a script of ours as one shell word list that every login shell passes on unchanged."""
     text = _beside_us(name).decode()
     lines = [line.strip() for line in text.splitlines()]
     joined = " ".join(line for line in lines if line and not line.startswith("#"))
@@ -131,7 +131,7 @@ def unpacker() -> bytes:
 
 
 def run_door(words: list[str], body: bytes, timeout_s: float = 60.0) -> bytes:
-    """Run one of the parcel's doors on this machine, as a box would, and return what it prints."""
+    """Run one of the parcel's entry points on this machine, as a box would, and return what it prints."""
     import subprocess
     import tempfile
 
@@ -143,7 +143,7 @@ def run_door(words: list[str], body: bytes, timeout_s: float = 60.0) -> bytes:
 
 
 def _beside_us(name: str) -> bytes:
-    """Read a file of this package; importlib.resources would cost a command 5 ms before ssh is called."""
+    """Read a file of this package; importlib.resources would cost a command 5 ms before ssh is started."""
     return __spec__.loader.get_data(os.path.join(os.path.dirname(__file__), name))  # type: ignore[union-attr, no-any-return]
 
 

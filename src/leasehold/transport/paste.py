@@ -1,6 +1,6 @@
-"""Read the ssh command that a provider's console prints. Only an address and a key file are taken from it.
+"""Read the ssh command that a provider's console shows. Only an address and a key file are taken from it.
 
-Nothing pasted is ever run or handed on as an option: what could execute or reroute is refused, the rest is named.
+Pasted text is never run or passed on as an option: what could execute or reroute is refused, the rest is listed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HOST_PORT = re.compile(r"(?:\[(?P<six>[^\]]*)\]|(?P<host>[^:\[\]]+))(?::(?P<por
 _CLOSES = {"`": "`", "'": "'", '"': '"', "“": "”", "‘": "’", "(": ")"}
 _QUOTES = "`'\"“”‘’"
 
-# Letters as ssh(1) lists them: these take a value, every other letter stands alone.
+# Letters as in ssh(1): these take a value, every other letter takes none.
 _TAKE_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 _LETTERS_EXECUTE = {
     "E": "writes a file on this machine",
@@ -41,7 +41,7 @@ _ALIAS_HINT = "put it under an alias in ~/.ssh/config, where you decide what run
 
 @dataclass(frozen=True)
 class PastedSsh:
-    """Where a pasted command goes, and what of it is not used."""
+    """The destination of a pasted command, and the parts that are not used."""
 
     user: str
     host: str
@@ -51,12 +51,12 @@ class PastedSsh:
 
     @property
     def address(self) -> SshAddress:
-        """The address as the transport takes it; the key file is decided by whoever can look for it."""
+        """Return the address for the transport; the key file is chosen by a caller that can look for it."""
         return SshAddress(self.host, self.user, self.port, self.identity)
 
 
 def parse_paste(text: str) -> PastedSsh:
-    """Read `ssh …` with whatever stands around it, or [user@]host[:port], or an alias."""
+    """Read `ssh …` with any text around it, or [user@]host[:port], or an alias."""
     for line in text.splitlines():
         if found := _COMMAND.search(line):
             quote = line[found.start() - 1 : found.start()]
@@ -88,7 +88,7 @@ def _command(words: list[str]) -> PastedSsh:
 
 
 def _options(rest: Iterator[str], found: dict[str, str], ignored: list[str]) -> str:
-    """Take options up to the first word that is none, as getopt does; return that word."""
+    """Read options up to the first word that is none, as getopt does; return that word."""
     for word in rest:
         if word == "--":
             return next(rest, "")
@@ -191,7 +191,7 @@ def _words(text: str) -> list[str]:
 
 
 def _trailing(words: list[str]) -> tuple[str, ...]:
-    """Say that something followed, not what: consoles print passwords there."""
+    """Report that something followed, not what: consoles print passwords there."""
     return ("the text behind the address",) if words else ()
 
 

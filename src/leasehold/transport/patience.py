@@ -1,6 +1,6 @@
-"""How long a silent box is waited for, and who is told meanwhile: set once, by the command that this process is.
+"""How long to wait for a silent box, and where to report the wait: set once, by the command of this process.
 
-A command that sets nothing waits as long as the connection lives, and says nothing.
+A command that sets nothing waits as long as the connection lives, and reports nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGER = "--wait S waits longer; look at the provider's console: power, balance,
 
 @dataclass
 class Patience:
-    """What the command that runs wants: how long until a box's first word, and how long for a word in between."""
+    """The limits of the running command: how long until a box's first answer, and how long between answers."""
 
     first_word_s: float = float("inf")
     answer_s: float = float("inf")
@@ -36,39 +36,39 @@ _telling = threading.Lock()
 
 
 def be(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool = False) -> None:
-    """Set it for this process; None takes the defaults. Bulk: much is read on the box before it says anything."""
+    """Set it for this process; None takes the defaults. Bulk: the box reads much before it answers."""
     _current.first_word_s = FIRST_WORD_S if wait_s is None else wait_s
     _current.answer_s = (BULK_S if bulk else ANSWER_S) if wait_s is None else wait_s
     _current.tell = tell
 
 
 def first_word_s(otherwise: float) -> float:
-    """How long to wait for a box from which nothing was heard; a command that set nothing waits otherwise."""
+    """Return how long to wait for a box that has not answered yet; a command that set nothing waits otherwise."""
     return min(otherwise, _current.first_word_s)
 
 
 def answer_s(otherwise: float) -> float:
-    """How long to wait for a box that was heard before."""
+    """Return how long to wait for a box that answered before."""
     return min(otherwise, _current.answer_s)
 
 
 def bounded() -> bool:
-    """Whether the command set a limit."""
+    """Return whether the command set a limit."""
     return _current.first_word_s < float("inf")
 
 
 class Waiting:
-    """One wait for a box's next word: told on the screen now and then, and ended when the command's time is over."""
+    """One wait for a box's next answer: shown on the screen now and then, and ended when the command's time is over."""
 
     def __init__(self, box: str, what: str, limit_s: float) -> None:
-        """Begin; what is awaited follows the words "waiting for", limit_s may be infinite."""
+        """Start; what is awaited follows the words "waiting for", limit_s may be infinite."""
         self._box = box
         self._what = what
         self._limit_s = limit_s
         self._since = time.monotonic()
 
     def look(self, heard: float = 0.0) -> None:
-        """Say, when that is due, how long the box has been silent."""
+        """Report, when that is due, how long the box has been silent."""
         silent_s = self._silent_s(heard)
         if _current.tell is not None and silent_s >= _TOLD_AFTER_S and self._is_due():
             limit = f" of at most {self._limit_s:g} s" if self._limit_s < float("inf") else ""
@@ -84,7 +84,7 @@ class Waiting:
         return time.monotonic() - max(self._since, heard)
 
     def _is_due(self) -> bool:
-        """Several connections wait for the same box: one of them says so."""
+        """Return whether to report now: of several connections that wait for one box, only one does."""
         with _telling:
             now = time.monotonic()
             due = now - _told_unix.get(self._box, 0.0) >= _TOLD_EVERY_S

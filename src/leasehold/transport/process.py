@@ -1,4 +1,4 @@
-"""A link that is a child process: how `local` and ssh are both reached."""
+"""A link that is a child process: the base of `local` and ssh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from . import first_call, here
 _STDERR_BYTES = 8192
 _LAST_WORDS_S = 1.0  # the child is gone then; what it wrote is in the pipe
 _ENDS_WITHIN_S = 60.0  # once it was killed
-_UNKNOWN_CODE = 255  # as ssh itself ends when it could not
+_UNKNOWN_CODE = 255  # ssh's own exit status when it could not connect
 _KEPT_FROM_US = ("LEASE_", "LEASEHOLD_HOME")
 
 
@@ -36,7 +36,7 @@ class ProcessLink:
         *,
         brisk: bool = False,
     ) -> None:
-        """Start it. A brisk one is not waited for when it is closed: nothing of ours depends on how ssh takes leave."""
+        """Start it. A brisk one is not awaited at close: nothing of ours depends on how ssh exits."""
         here.refuse_links()
         self._brisk = brisk
         self._explain = explain
@@ -58,7 +58,7 @@ class ProcessLink:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=dict(env),
-                bufsize=0,  # whoever listens for the first words must not swallow what follows
+                bufsize=0,  # the reader of the handshake must not swallow what follows
                 start_new_session=True,  # Ctrl-C at home must not reach the link before we decide
             )
         except FileNotFoundError:
@@ -70,25 +70,25 @@ class ProcessLink:
 
     @property
     def over(self) -> bool:
-        """Whether the child has already exited."""
+        """Return whether the child has already exited."""
         return self._child.poll() is not None
 
     @property
     def pid(self) -> int:
-        """The child's pid."""
+        """Return the child's pid."""
         return self._child.pid
 
     def kill(self) -> None:
-        """End the child at once; whoever reads sees the end of the stream."""
+        """End the child at once; a reader sees the end of the stream."""
         self._child.kill()
 
     def close(self) -> None:
-        """End it and close the stream. Whoever reads it in another thread must have left: the number is given anew."""
+        """End it and close the stream. A reader in another thread must have left: the fd number is reused."""
         self.end()
         self.reader.close()
 
     def end(self) -> None:
-        """Close stdin, give the child a moment, then end it. Whoever waits for an answer must have it by now."""
+        """Close stdin, wait briefly for the child, then end it. A caller that awaits an answer must have it by now."""
         with contextlib.suppress(OSError):
             self.writer.close()
         if self._brisk:
@@ -114,7 +114,7 @@ class ProcessLink:
 
 
 class CalledChild:
-    """A child that was started before subprocess was imported; as much of Popen as a link uses."""
+    """A child that was started before subprocess was imported; the part of Popen that a link uses."""
 
     def __init__(self, called: first_call.Call) -> None:
         self.pid = called.pid
@@ -130,7 +130,7 @@ class CalledChild:
             return self._look()
 
     def wait(self, timeout: float = _ENDS_WITHIN_S) -> int:
-        """Wait for its end, so long at most."""
+        """Wait for its end, this long at most."""
         deadline, pause_s = time.monotonic() + timeout, 0.0005
         while (code := self.poll()) is None:
             left_s = deadline - time.monotonic()
@@ -153,19 +153,19 @@ class CalledChild:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
                 self._code = os.waitstatus_to_exitcode(status) if pid else None
-            except ChildProcessError:  # our parent had us ignore SIGCHLD: the kernel waited for it, and told nobody
+            except ChildProcessError:  # our parent had us ignore SIGCHLD: the kernel reaped it, and its status is lost
                 self._code = _UNKNOWN_CODE
         return self._code
 
     def _signal(self, number: int) -> None:
         with self._waiting:
-            if self._look() is None:  # the number is still its own
+            if self._look() is None:  # the pid is still its own
                 with contextlib.suppress(ProcessLookupError):  # SIGCHLD is ignored, and it ended this very moment
                     os.kill(self.pid, number)
 
 
 class _Tail:
-    """Reads a stream to its end and keeps only the last of it: a box may print on stderr without end."""
+    """Reads a stream to its end and keeps only the last part: a box may print on stderr without end."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -174,7 +174,7 @@ class _Tail:
         self._reading.start()
 
     def text(self) -> str:
-        """Say what came last; whoever inherited the stream is not waited for long."""
+        """Return the last output; a process that inherited the stream is not awaited for long."""
         self._reading.join(_LAST_WORDS_S)
         return self._kept.decode("utf-8", "replace")
 
@@ -190,7 +190,7 @@ class LocalTransport:
     name = "local"
 
     def open(self, command: str) -> ProcessLink:
-        """Start the boot line under sh; raises BoxError where this machine cannot be a box."""
+        """Start the boot line under sh; raises BoxError if this machine cannot be a box."""
         here.refuse_as_box()
         env = {key: value for key, value in os.environ.items() if not key.startswith(_KEPT_FROM_US)}
         return ProcessLink(["/bin/sh", "-c", command], env, _explain_local)

@@ -1,7 +1,7 @@
-"""A connection that short askings share: ssh's own master, in a folder of ours, gone after a minute without use.
+"""A shared connection for short requests: ssh's own master, in a folder of ours, gone after a minute without use.
 
-Whoever needs a connection of their own (a launch, whose detachment must survive a real logout; bulk) opens one.
-The user's own `ControlPath` for a host is joined as it is, and never becomes ours: we start no master there.
+Tasks that need a separate connection (a launch, whose detachment must survive a real logout; bulk) open one.
+The user's own `ControlPath` for a host is used as it is, and never becomes ours: we start no master there.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from .openssh import SshTransport, quote_option
 
 T = TypeVar("T")
 
-_IDLE_S = 60  # some platforms take an open connection for use and put off their idle stop
-_JOIN_S = 4.0  # so long a master that looks alive may stay silent
-_SOCKET_BYTES = 103  # sun_path on macOS, less the closing zero
-_TEMPORARY = 17  # what ssh appends to the name while it makes the socket
+_IDLE_S = 60  # some platforms count an open connection as use and delay their idle stop
+_JOIN_S = 4.0  # how long a master that looks alive may stay silent
+_SOCKET_BYTES = 103  # sun_path on macOS, less the terminating zero
+_TEMPORARY = 17  # what ssh appends to the name while it creates the socket
 _NAME = 20
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way of asking, and how long it may take; the last of several may take what time is left."""
+    """One connection to try, and its time limit; the last of several may use the remaining time."""
 
     transport: Transport
     patience_s: float
-    socket: Path | None = None  # ours, and to be forgotten when it leads nowhere
+    socket: Path | None = None  # ours, and to be forgotten if it fails
 
 
 class SharedSsh:
-    """An SshTransport whose links go over a master's connection where there is one."""
+    """An SshTransport whose links use a master's connection if there is one."""
 
     def __init__(self, transport: SshTransport, options: Mapping[str, str]) -> None:
         self.name = transport.name
@@ -48,12 +48,12 @@ class SharedSsh:
         self._options = options
 
     def open(self, command: str) -> Link:
-        """Start command on the box; without a master, one is left behind where the options say so."""
+        """Start command on the box; without a master, one is left behind if the options say so."""
         return self._transport.open_with(command, self._options)
 
 
 def ways(transport: Transport, patience_s: float) -> list[Way]:
-    """List the ways to ask something short: over a shared connection first, then over one of its own."""
+    """List the connections for a short request: a shared one first, then a separate one."""
     alone = Way(transport, patience_s)
     if not isinstance(transport, SshTransport) or transport.links is None or os.name == "nt":
         return [alone]
@@ -72,7 +72,7 @@ def ways(transport: Transport, patience_s: float) -> list[Way]:
         "ControlPersist": str(_IDLE_S),
         "ServerAliveInterval": "5",  # a master whose box is gone ends itself within 15 s
         "ServerAliveCountMax": "2",
-        "ForwardAgent": "no",  # what stays open unattended holds no key
+        "ForwardAgent": "no",  # a connection left open unattended holds no key
     }
     shared = SharedSsh(transport, options)
     if not _is_socket(master):
@@ -81,14 +81,14 @@ def ways(transport: Transport, patience_s: float) -> list[Way]:
 
 
 def first_answer(known: list[Way], ask: Callable[[Way], T]) -> T:
-    """Ask by each way in turn until one answers; what the last one says is the truth."""
+    """Try each connection in turn until one answers; the result of the last one is final."""
     *before, last = known
     for way in before:
         try:
             return ask(way)
         except LinkError:
             if way.socket is not None:
-                way.socket.unlink(missing_ok=True)  # its master ends by itself; nobody else shall wait for it
+                way.socket.unlink(missing_ok=True)  # its master ends by itself; nobody else must wait for it
     return ask(last)
 
 
@@ -104,7 +104,7 @@ def _place(transport: SshTransport, config: Mapping[str, str]) -> Path | None:
 
 
 def _private(place: Path) -> bool:
-    """Make the folder; tell whether it is ours alone."""
+    """Create the folder; return whether it is ours alone."""
     with contextlib.suppress(OSError):
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = os.lstat(place)

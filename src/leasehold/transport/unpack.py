@@ -1,6 +1,6 @@
-"""Runs on a box that lacks the parcel: take it from stdin, check it, unpack it, become it.
+"""Runs on a box that lacks the parcel: read it from stdin, check it, unpack it, exec it.
 
-Sent as it stands by transport/wire.py; stdlib only, Python 3.8 and up.
+Sent verbatim by transport/wire.py; stdlib only, Python 3.8 and up.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import zipfile
 
 
 def main() -> None:
-    """Unpack into a folder of its own and rename it into place, so that a parcel is whole or absent."""
+    """Unpack into a separate folder and rename it into place, so that a parcel is whole or absent."""
     hello, root, parcel, size = sys.argv[1:5]
     data = sys.stdin.buffer.read(int(size))
     if hashlib.sha256(data).hexdigest() != parcel:
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _other_disks(root: str) -> str:
-    """List places on other disks that take files and have room for the parcel."""
+    """List places on other disks that are writable and have room for the parcel."""
     found = ""
     for place in ("/workspace", "/root/autodl-tmp", "/data", "/mnt", "/scratch", "/var/tmp"):
         try:
@@ -52,7 +52,7 @@ def _other_disks(root: str) -> str:
 
 def _remember_python(root: str) -> None:
     note = os.path.join(root, "python")
-    temp = "%s.%d.tmp" % (note, os.getpid())  # two homes may meet this box at the same moment
+    temp = "%s.%d.tmp" % (note, os.getpid())  # two homes may install on this box at the same moment
     with open(temp, "w") as file:
         file.write(sys.executable + "\n")
     os.replace(temp, note)

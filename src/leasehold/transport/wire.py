@@ -1,4 +1,4 @@
-"""The one protocol over any link: a handshake, then framed requests side by side."""
+"""The one protocol over any link: a handshake, then concurrent framed requests."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _REFUSALS = {
     TAKEN_OVER: _TAKE_OVER,
     "run.company": "",
     "data.no_room": _NO_ROOM,
-}  # a gate's no, said by the box; their usual hints
+}  # a gate's refusal, sent by the box; their usual hints
 _INBOX_FRAMES = 256
 _MOST_STATUS_BYTES = 64 << 20  # ten thousand cells are 6 MB
 _AHEAD_BYTES = 16 << 10  # more of a large frame would be copied twice
 _CLOSED = object()
-_PUMP_S = 5.0  # for what is still in the pipe; a process that holds it open must not hold us
+_PUMP_S = 5.0  # for what is still in the pipe; a process that holds it open must not block us
 _TAKES = ("follow_s", "grace_s", "wait_s")
 _AGE = re.compile(r"-?[0-9]{1,12}\Z")
 
@@ -42,7 +42,7 @@ Body = Iterable[dict[str, Any] | bytes]
 
 
 class Wire:
-    """An open conversation with a box's `serve`. Any thread may ask; close() ends it for all."""
+    """An open conversation with a box's `serve`. Any thread may send requests; close() ends it for all."""
 
     def __init__(
         self, transport: Transport, root: str, python_hint: str = "", patience_s: float = HANDSHAKE_TIMEOUT_S
@@ -54,7 +54,7 @@ class Wire:
         self._next = 1
         self._dead: LinkError | None = None
         self.quickest_s = float("inf")  # of all answers: about the round trip
-        self.heard_bytes = 0  # in answers, as they travelled
+        self.heard_bytes = 0  # in answers, as transferred
         self._heard = _Heard()
         try:
             self._early = _handshake(Ear(self._link, transport), root, python_hint, patience_s)
@@ -105,7 +105,7 @@ class Wire:
             talk.leave()
 
     def talk(self, op: str, **args: Any) -> Talk:
-        """Send a request whose body is said while its answer comes."""
+        """Send a request whose body is sent while its answer arrives."""
         return Talk(self, op, args)
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Wire:
         if self._dead is None:
             self._dead = LinkError("link.closed", f"the connection to {self.name} is closed")
         self._link.end()
-        # Closed under its reader, the stream's number would be the next connection's, and its first bytes be read here.
+        # Closed under its reader, its fd could become the next connection's, whose first bytes would be read here.
         if self._pump is not threading.current_thread():
             self._pump.join(_PUMP_S)
         if not self._pump.is_alive():
@@ -121,7 +121,7 @@ class Wire:
 
     @property
     def lost(self) -> LinkError | None:
-        """Why nobody can ask any more, if so."""
+        """Return why no more requests can be sent, if so."""
         return self._dead
 
     def __enter__(self) -> Wire:
@@ -154,7 +154,7 @@ class Wire:
             yield frame
 
     def _awaited(self, inbox: queue.Queue[Any], op: str, takes_s: float) -> Any:
-        """Take the next frame; a wait ends with the connection, or when the command waits no longer."""
+        """Return the next frame; a wait ends with the connection, or at the command's time limit."""
         waiting = patience.Waiting(self.name, f"the answer to `{op}`", patience.answer_s(float("inf")) + takes_s)
         while True:
             try:
@@ -193,7 +193,7 @@ class Wire:
             self._deliver(inbox, _CLOSED)
 
     def _deliver(self, inbox: queue.Queue[Any], item: Any) -> None:
-        """Hand over, waiting for a slow reader; a reader that left is forgotten."""
+        """Deliver a frame, waiting for a slow reader; frames for a reader that left are dropped."""
         while inbox in self._requests.values():
             try:
                 return inbox.put(item, timeout=0.5)
@@ -204,7 +204,7 @@ class Wire:
 
 
 class Talk:
-    """One request: its body is said and its answer read side by side; leave() forgets what still comes."""
+    """One request: its body is sent while its answer is read; leave() discards what still arrives."""
 
     def __init__(self, wire: Wire, op: str, args: dict[str, Any]) -> None:
         self._wire = wire
@@ -222,12 +222,12 @@ class Talk:
         self._wire._send(_framed(self._number, part) for part in body)
 
     def end(self) -> None:
-        """Say that the body is whole."""
+        """Mark the body as complete."""
         self._wire._send([frames.pack(self._number, frames.END)])
 
     @property
     def answered(self) -> bool:
-        """Whether something of the answer has come: a refusal comes before the body is whole."""
+        """Return whether part of the answer has arrived: a refusal comes before the body is whole."""
         return not self._inbox.empty()
 
     def leave(self) -> None:
@@ -239,7 +239,7 @@ class Talk:
 
 
 def object_of(frame: Frame) -> dict[str, Any]:
-    """Decode a frame from the box; one that holds no object is a broken link, not a broken home."""
+    """Decode a frame from the box; one that holds no object means a broken link, not a broken home."""
     try:
         return frame.json()
     except frames.WireError as error:
@@ -247,7 +247,7 @@ def object_of(frame: Frame) -> dict[str, Any]:
 
 
 def ask_status(transport: Transport, root: str, patience_s: float = HANDSHAKE_TIMEOUT_S) -> list[tuple[int, str]]:
-    """Let the boot line itself answer with each run's status.json and its age; no Python starts there."""
+    """Have the boot line itself answer with each run's status.json and its age; no Python starts there."""
     deadline = time.monotonic() + patience_s
     link = transport.open(parcel.boot_command())
     try:
@@ -263,7 +263,7 @@ def ask_status(transport: Transport, root: str, patience_s: float = HANDSHAKE_TI
 
 
 def _handshake(ear: Ear, root: str, python_hint: str, patience_s: float) -> bytes:
-    """Begin the conversation; return what the far end said after its last word of greeting."""
+    """Start the conversation; return what the far end sent after its handshake."""
     built = parcel.build()
     nonce = greet(ear.link, root, python_hint, built)
     verdict = ear.hello(nonce, patience_s)
@@ -282,7 +282,7 @@ def _handshake(ear: Ear, root: str, python_hint: str, patience_s: float) -> byte
 
 
 def _no_root(said: str) -> BoxError:
-    """Spell what the box said of our folder, and a folder there that takes files."""
+    """Describe what the box reported about our folder, and name a folder there that is writable."""
     said, _, room = said.partition(" room:")
     takes = room.split()
     hint = f"this one takes files: --root {takes[0]}/leasehold" if takes else "choose another folder with --root"
@@ -320,13 +320,13 @@ def _framed(number: int, part: dict[str, Any] | bytes) -> bytes:
 
 
 class _Heard:
-    """When something was last heard, in monotonic seconds."""
+    """The time of the last received bytes, in monotonic seconds."""
 
     at = 0.0
 
 
 class _Clocked(io.RawIOBase):
-    """A stream that notes when bytes come: a large frame over a slow link is no silence."""
+    """A stream that records when bytes arrive: a large frame over a slow link is not silence."""
 
     def __init__(self, rest: Any, heard: _Heard) -> None:
         self._rest = rest
@@ -336,7 +336,7 @@ class _Clocked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Give what the stream gives."""
+        """Read from the stream and record the time."""
         count: int | None = self._rest.readinto(buffer)
         self._last.at = time.monotonic()
         return count
@@ -353,7 +353,7 @@ class _Resumed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Give what was read early, then the stream itself."""
+        """Return what was read early, then the stream itself."""
         if not self._early:
             return self._rest.readinto(buffer)
         part, self._early = self._early[: len(buffer)], self._early[len(buffer) :]

@@ -1,1 +1,1 @@
-"""When to save, who asked for it, and what the log says."""
+"""When to save, save requests, and the progress lines in the log."""

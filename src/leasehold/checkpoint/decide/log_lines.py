@@ -1,4 +1,4 @@
-"""What the trainer's log says: how far it is, in words `lease watch` reads, and what became of each save."""
+"""The trainer's log lines: progress in the format that `lease watch` reads, and the result of each save."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Say = Callable[[str], None]
 
 
 def to_stderr(line: str) -> None:
-    """Write a line where a trainer's remarks go."""
+    """Write a line to stderr, as trainers do."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 def numbers(metrics: Optional[Mapping[str, Any]]) -> Dict[str, float]:
-    """Turn metrics into plain numbers; this waits for the device they lie on."""
+    """Convert metrics into plain numbers; this waits for their device."""
     found = {}
     for name, value in (metrics or {}).items():
         try:
@@ -29,7 +29,7 @@ def numbers(metrics: Optional[Mapping[str, Any]]) -> Dict[str, float]:
 
 
 class ProgressLines:
-    """Says the step every few seconds, so that a log stays short and asking for numbers stays cheap."""
+    """Prints the step every few seconds, so that a log stays short and reading numbers stays cheap."""
 
     def __init__(self, total: Optional[int], say: Say) -> None:
         self._total, self._say = total, say
@@ -37,7 +37,7 @@ class ProgressLines:
         self._said_step = 0
 
     def step(self, done: int, epoch: Optional[float], metrics: Optional[Mapping[str, Any]], now: float) -> None:
-        """Say it if it is time, at the first step and at the last one."""
+        """Print the step if it is time, at the first step and at the last one."""
         last = done == self._total
         if self._said_at is not None and now - self._said_at < _EVERY_S and not last:
             return
@@ -51,14 +51,14 @@ class ProgressLines:
 
 
 def spell_progress(done: int, total: Optional[int], epoch: Optional[float], values: Mapping[str, float]) -> str:
-    """Spell one line of progress."""
+    """Format one line of progress."""
     of = "/%d" % total if total else ""
     at = "epoch %g " % epoch if epoch is not None else ""
     return " ".join(["%sstep %d%s" % (at, done, of), *("%s=%.6g" % item for item in values.items())])
 
 
 def free_bytes(folder: str) -> int:
-    """Return how much an ordinary user may still write there."""
+    """Return how many bytes an ordinary user may still write there."""
     if not hasattr(os, "statvfs"):
         import shutil
 

@@ -1,4 +1,4 @@
-"""When to save: Young and Daly's interval, from what a save costs and how often runs are interrupted, both measured."""
+"""When to save: Young and Daly's interval, from the measured cost of a save and rate of interruptions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_SESSIONS = 200
 
 
 class Pace:
-    """Knows the time of steps, the cost of saves, and whether the next one is due."""
+    """Tracks the time of steps, the cost of saves, and whether the next save is due."""
 
     def __init__(self, now: float, gap_s: float, every_s: Optional[float], every_steps: Optional[int]) -> None:
         self.gap_s = gap_s
@@ -28,12 +28,12 @@ class Pace:
 
     @property
     def step_s(self) -> Optional[float]:
-        """How long a step takes while nothing is being written."""
+        """Return the time of a step while nothing is being written."""
         return self._step_s
 
     @property
     def every_s(self) -> float:
-        """Seconds between saves: never less than a write takes, so that the disk is not busy all the time."""
+        """Return seconds between saves: never less than a write takes, so that the disk is not busy all the time."""
         if self._fixed_s is not None:
             return self._fixed_s
         if self.cost_s is None:
@@ -41,17 +41,17 @@ class Pace:
         return max(interval_s(self.cost_s, self.gap_s), 2.0 * (self.write_s or 0.0))
 
     def steps_in(self, seconds: float) -> int:
-        """How many steps this time holds; at least one, at most those between two saves."""
+        """Return how many steps fit into this time; at least one, at most those between two saves."""
         count = max(1, int(seconds / self._step_s)) if self._step_s else 1
         return min(count, max(1, self._fixed_steps)) if self._fixed_steps is not None else count
 
     @property
     def words(self) -> str:
-        """Spell the interval for people."""
+        """Describe the interval for people."""
         return "%.3g s" % self.every_s if self._fixed_steps is None else "%d steps" % self._fixed_steps
 
     def stepped(self, now: float, writing: bool) -> None:
-        """Note the end of a step; one that is slower while a file is written shows what the write costs."""
+        """Note the end of a step; a slower one while a file is written shows the cost of the write."""
         took, self._last_step_at = now - self._last_step_at, now
         self._steps += 1
         if writing:
@@ -60,13 +60,13 @@ class Pace:
             self._step_s = took if self._step_s is None else (1 - _MEMORY) * self._step_s + _MEMORY * took
 
     def due(self, now: float) -> bool:
-        """Whether it is time."""
+        """Return whether a save is due."""
         if self._fixed_steps is not None:
             return self._steps >= self._fixed_steps
         return now - self._saved_at >= self.every_s
 
     def snapped(self, now: float, stall_s: float) -> None:
-        """Note that a state was copied, and how long the loop stood still for it."""
+        """Note that a state was copied, and how long the loop paused for it."""
         self._saved_at, self._last_step_at, self._steps = now, now, 0
         self._stall_s, self._extra_s = stall_s, 0.0
 
@@ -77,7 +77,7 @@ class Pace:
         self.cost_s = _blend(self.cost_s, cost_s)
 
     def postpone(self, now: float) -> None:
-        """Begin the interval again, after a save that failed."""
+        """Restart the interval, after a save that failed."""
         self._saved_at, self._steps = now, 0
 
 
@@ -91,7 +91,7 @@ class Sessions:
         self._now: Dict[str, Any] = {"started": started_unix, "seen": started_unix, "ended": ""}
 
     def gap_s(self, environ: Any = os.environ) -> float:
-        """Return LEASE_GAP_S, which the run's own journal knows best; else blend a day with what happened here."""
+        """Return LEASE_GAP_S, which the run's own journal knows best; else blend a day with the history here."""
         try:
             known = float(environ.get("LEASE_GAP_S", ""))
         except ValueError:
@@ -102,7 +102,7 @@ class Sessions:
         return mean_gap_s(QUIET_GAP_S, ran, sum(item.get("ended") != "done" for item in self._before))
 
     def see(self, now_unix: float, ended: str = "", measured: Optional[Dict[str, Any]] = None) -> None:
-        """Write down that this training lived until now; a killed one has no other end."""
+        """Record that this training lived until now; a killed one leaves no other end."""
         self._now.update(seen=now_unix, ended=ended, **(measured or {}))
         write_json(self._path, {"sessions": [*self._before, self._now]}, durable=False)
 

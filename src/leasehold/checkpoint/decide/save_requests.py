@@ -1,4 +1,4 @@
-"""What the training is asked for from outside: signals and a file, noted at once, acted on between two steps."""
+"""Requests from outside the training: signals and a file, noted at once, acted on between two steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Seen = Tuple[int, int]  # inode and time of change: two requests differ in one o
 
 
 class Wishes:
-    """SIGTERM asks to save and leave; SIGUSR1, or the file that $LEASE_SAVE_REQUEST names, to save and go on."""
+    """Handles SIGTERM (save and exit) and SIGUSR1 or the file that $LEASE_SAVE_REQUEST names (save and continue)."""
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self.leave = False
@@ -28,21 +28,21 @@ class Wishes:
         self._answered: Optional[Seen] = None
 
     def listen(self) -> None:
-        """Take the signals, if this is the main thread; elsewhere Python allows none."""
+        """Install the signal handlers, if this is the main thread; elsewhere Python allows none."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number, handler in ((signal.SIGTERM, self._note_leave), (signal.SIGUSR1, self._note_save)):
             self._before[number] = signal.signal(number, handler)
 
     def forget(self) -> None:
-        """Give the handlers back that were there before."""
+        """Restore the previous signal handlers."""
         if threading.current_thread() is threading.main_thread():
             for number, handler in self._before.items():
                 signal.signal(number, signal.SIG_DFL if handler is None else handler)
             self._before.clear()
 
     def look(self, now: float) -> None:
-        """Look for a request, at most once a second; each one asks for one save."""
+        """Check for a request, at most once a second; each one asks for one save."""
         if not self._request or (self._looked_at is not None and now - self._looked_at < _LOOK_EVERY_S):
             return
         self._looked_at = now
@@ -53,17 +53,17 @@ class Wishes:
 
     @property
     def heard(self) -> Optional[Seen]:
-        """The request that a save which begins now will answer."""
+        """Return the request that a save starting now will answer."""
         return self._heard
 
     def answer(self, heard: Optional[Seen], step: int) -> None:
-        """Say, beside the request, that the state of this step is on the disk."""
+        """Record, beside the request, that the state of this step is on the disk."""
         if heard is None or heard == self._answered:
             return
         self._answered = heard
         try:
             write_atomic(self._answer, b"%d\n" % step, durable=False)
-        except OSError:  # nobody can be told; the checkpoint itself is there
+        except OSError:  # the answer cannot be written; the checkpoint itself exists
             return
 
     @property

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: the place, the random states of every process, and facts a reader sees at once."""
+"""A checkpoint's metadata: the position, the random states of every process, and facts that a reader sees at once."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ OURS = "leasehold"
 
 
 def with_ours(shared: Dict[str, Any], place: Any, best: Optional[float], locals_: List[Any]) -> Dict[str, Any]:
-    """Join the parts and what we keep beside them."""
+    """Combine the parts and our own values."""
     ours = {"step": place.step, "epoch": place.epoch, "metrics": place.metrics, "best": best, "ranks": locals_}
     return {**shared, OURS: ours}
 
 
 def facts_of(place: Any, parts: Mapping[str, Any], pickled: List[str], locals_: List[Any]) -> Dict[str, str]:
-    """Spell what can be known without loading anything."""
+    """Return the facts that are readable without loading anything."""
     torch = sys.modules.get("torch")
     facts = {
         "step": str(place.step),

@@ -1,4 +1,4 @@
-"""Arrays of every library as bytes: how each is named, copied out and made again. Nothing is imported for it."""
+"""Convert arrays of every library to bytes: name them, copy them out, rebuild them. No library is imported for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WIDTHS = {
 
 
 class Leaf(NamedTuple):
-    """One array to save: what it is called, its shape as bytes, and the live object."""
+    """One array to save: its name, its shape as bytes, and the live object."""
 
     name: str
     dtype: str
@@ -46,7 +46,7 @@ def torch_now() -> Any:
 
 
 def leaf_of(value: Any, name: str) -> Optional[Leaf]:
-    """Describe a value as an array, if it is one that can be spelled plainly."""
+    """Describe a value as an array, if it has a plain representation."""
     torch, numpy = torch_now(), sys.modules.get("numpy")
     if torch is not None and isinstance(value, torch.Tensor):
         return _torch_leaf(torch, value, name)
@@ -66,11 +66,11 @@ def bytes_leaf(data: bytes, name: str) -> Leaf:
 
 
 def copy_out(leaf: Leaf, buffer: Any, at: int) -> None:
-    """Copy the array's bytes into the buffer; from a device without waiting, in the order of its current stream."""
+    """Copy the array's bytes into the buffer; from a device asynchronously, in the order of its current stream."""
     if not leaf.bytes:
         return
     if leaf.library == "torch" and leaf.source.device.type == "cpu" and leaf.source.is_contiguous():
-        # Not copy_: its threads wait for each other by spinning, which is slow where cores are shared.
+        # Not copy_: its threads wait for each other by spinning, which is slow on shared cores.
         ctypes.memmove(ctypes.addressof(ctypes.c_char.from_buffer(buffer)) + at, leaf.source.data_ptr(), leaf.bytes)
     elif leaf.library == "torch":
         torch = torch_now()
@@ -85,7 +85,7 @@ def copy_out(leaf: Leaf, buffer: Any, at: int) -> None:
 
 
 def make_again(entry: Entry, library: str, buffer: Any) -> Any:
-    """Make an array from the bytes of a file; it shares the buffer's memory, except jax's and scalars."""
+    """Rebuild an array from the bytes of a file; it shares the buffer's memory, except jax arrays and scalars."""
     data = memoryview(buffer)[entry.begin : entry.end]
     if library == "torch":
         import torch
@@ -108,7 +108,7 @@ def make_again(entry: Entry, library: str, buffer: Any) -> Any:
 
 
 def unpickle(data: bytes) -> Any:
-    """Take a pickled part of the trainer's own checkpoint; at home these are only scanned, never loaded."""
+    """Load a pickled part of the trainer's own checkpoint; at home these are only scanned, never loaded."""
     return pickle.loads(data)
 
 

@@ -1,4 +1,4 @@
-"""What a trainer hands over: anything with a state_dict, a random generator, or a dict that is filled again."""
+"""The parts that a trainer passes: an object with a state_dict, a random generator, or a dict to be refilled."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _LOCAL = ("sampler", "batch_sampler", "loader", "dataloader", "generator")  # ea
 
 
 def is_local(name: str) -> bool:
-    """Whether each process of a distributed run has a state of its own for this part."""
+    """Return whether each process of a distributed run has its own state for this part."""
     return name in _LOCAL or name.rpartition("_")[2] in _LOCAL
 
 
 def state_of(part: Any, name: str) -> Any:
-    """Return what must be saved of a part."""
+    """Return the state to save for a part."""
     part = _bare(part)
     if hasattr(part, "state_dict"):
         return part.state_dict()
@@ -39,7 +39,7 @@ def state_of(part: Any, name: str) -> Any:
 
 
 def put_back(part: Any, state: Any, name: str) -> None:
-    """Give a part the state that was saved of it."""
+    """Load the saved state into a part."""
     part = _bare(part)
     if hasattr(part, "load_state_dict"):
         part.load_state_dict(state)
@@ -63,7 +63,7 @@ def put_back(part: Any, state: Any, name: str) -> None:
 
 @contextlib.contextmanager
 def one_copying_thread() -> Iterator[None]:
-    """Have torch copy with one thread meanwhile: several wait for each other by spinning, slow on shared cores."""
+    """Make torch copy with one thread meanwhile: several wait for each other by spinning, slow on shared cores."""
     torch = sys.modules.get("torch")
     if torch is None:
         yield
@@ -77,13 +77,13 @@ def one_copying_thread() -> Iterator[None]:
 
 
 def copies_at_once(part: Any) -> bool:
-    """Whether load_state_dict copies what it is given; a torch module does, an optimizer may keep it."""
+    """Return whether load_state_dict copies its argument; a torch module does, an optimizer may keep it."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(_bare(part), torch.nn.Module)
 
 
 def random_states() -> Dict[str, Any]:
-    """Take the state of every global random generator whose library is in use."""
+    """Return the state of every global random generator whose library is in use."""
     states: Dict[str, Any] = {"python": random.getstate()}
     torch = sys.modules.get("torch")
     if "numpy" in sys.modules:
@@ -98,7 +98,7 @@ def random_states() -> Dict[str, Any]:
 
 
 def set_random_states(states: Dict[str, Any]) -> List[str]:
-    """Set the generators to what was saved; say what could not be set."""
+    """Restore the saved generator states; report what could not be set."""
     problems = []
     random.setstate(states["python"])
     if "numpy" in states:
@@ -121,7 +121,7 @@ def set_random_states(states: Dict[str, Any]) -> List[str]:
 
 
 def _bare(part: Any) -> Any:
-    """Take the wrappers off, so that a checkpoint fits with and without them."""
+    """Remove wrappers, so that a checkpoint fits with and without them."""
     while True:
         if type(part).__name__ in ("DistributedDataParallel", "DataParallel") and hasattr(part, "module"):
             part = part.module

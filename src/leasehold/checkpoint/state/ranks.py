@@ -1,4 +1,4 @@
-"""The processes of a distributed run: who writes, and how all come to the same decision."""
+"""The processes of a distributed run: which one writes, and how all reach the same decision."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ SYNC_S = 1.0  # how long a signal to one process may stay unknown to the others
 
 
 class Ranks:
-    """Speaks through torch.distributed where the script has set it up; alone otherwise."""
+    """Communicates through torch.distributed if the script has set it up; alone otherwise."""
 
     @property
     def world(self) -> int:
-        """How many processes train together."""
+        """Return how many processes train together."""
         dist = _dist()
         return int(dist.get_world_size()) if dist is not None else 1
 
     @property
     def rank(self) -> int:
-        """Which of them this is."""
+        """Return this process's rank."""
         dist = _dist()
         return int(dist.get_rank()) if dist is not None else 0
 
     def highest(self, numbers: List[int]) -> List[int]:
-        """Return, place by place, the highest number any process gave."""
+        """Return, place by place, the highest number of any process."""
         dist = _dist()
         if dist is None:
             return numbers
@@ -37,7 +37,7 @@ class Ranks:
         return [int(number) for number in together.tolist()]
 
     def gather(self, value: Any) -> List[Any]:
-        """Return what every process gave, in order."""
+        """Return the value of every process, in order."""
         dist = _dist()
         if dist is None:
             return [value]
@@ -46,7 +46,7 @@ class Ranks:
         return values
 
     def first(self, value: Any) -> Any:
-        """Return what the first process gave."""
+        """Return the value of the first process."""
         dist = _dist()
         if dist is None:
             return value
@@ -55,25 +55,25 @@ class Ranks:
         return box[0]
 
     def part_at_exit(self) -> None:
-        """Have the group taken down before the interpreter is, unless the script does it: by our word it leaves early.
+        """Destroy the group before the interpreter ends, unless the script does it: a script that obeys us exits early.
 
-        What is left of a group then, its threads above all, can abort a process that was about to end well.
+        Otherwise leftovers of the group, its threads above all, can abort a process that was about to exit with 0.
         """
         if _dist() is not None:
             atexit.register(_take_down)
 
 
 class Agreement:
-    """Lets all processes decide alike, and asks only now and then: asking means waiting for the device."""
+    """Makes all processes decide alike, and communicates only now and then: that means waiting for the device."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
         self._until = 0
 
     def on(self, anyone: List[int], firsts: List[int], stride: int, now: bool = False) -> Optional[List[int]]:
-        """Return what anyone wishes and what the first process wishes; None between two askings.
+        """Return the requests of any process and of the first process; None between two exchanges.
 
-        The first process says after how many steps to ask again; `now`, the same on every process, asks at once.
+        The first process sets after how many steps to ask again; `now`, the same on every process, asks at once.
         """
         if self._ranks.world == 1:
             return [*anyone, *firsts]

@@ -1,4 +1,4 @@
-"""Copy a state into host memory that the writer can take its time with: one buffer, used again for every save."""
+"""Copy a state into host memory for the writer: one buffer, reused for every save."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Snapshot(NamedTuple):
     arrived: Any  # an event of the device to wait for, or None
 
     def wait(self) -> None:
-        """Return once every byte has come from the device."""
+        """Return once every byte has arrived from the device."""
         if self.arrived is not None:
             self.arrived.synchronize()
 
@@ -40,11 +40,11 @@ class Stage:
 
     @property
     def bytes(self) -> int:
-        """Host memory held: as much as one checkpoint has data."""
+        """Return the host memory held: the data size of one checkpoint."""
         return len(self._buffer) if self._buffer is not None else 0
 
     def take(self, flat: Flat) -> Snapshot:
-        """Copy every array; what lies on a device is on its way when this returns."""
+        """Copy every array; copies from a device are in progress when this returns."""
         laid, data_bytes = _lay_out(flat)
         on_device = any(leaf.library == "torch" and leaf.source.is_cuda for leaf, _ in laid)
         buffer = self._room(data_bytes, on_device)
@@ -95,7 +95,7 @@ def _lay_out(flat: Flat) -> Tuple[List[Tuple[Leaf, Entry]], int]:
 
 
 def _events(leaves: List[Leaf]) -> Any:
-    """Mark the point in each device's stream after which the copies have arrived."""
+    """Record the event in each device's stream after which the copies are complete."""
     torch = torch_now()
     events = []
     for device in {leaf.source.device for leaf in leaves if leaf.library == "torch" and leaf.source.is_cuda}:

@@ -1,4 +1,4 @@
-"""Python values as JSON text and arrays, and back: no pickle for anything a state_dict usually holds."""
+"""Convert Python values to JSON text and arrays, and back: no pickle for anything a state_dict usually holds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .leaves import Leaf, bytes_leaf, leaf_of, torch_now, unpickle
 
 
 class Flat:
-    """A value taken apart: `text` says how it is built, `leaves` are its arrays."""
+    """A flattened value: `text` describes its structure, `leaves` are its arrays."""
 
     def __init__(self, value: Any) -> None:
         self.leaves: List[Leaf] = []
-        self.pickled: List[str] = []  # classes that no plain value could spell
+        self.pickled: List[str] = []  # classes without a plain representation
         self._names: Dict[str, int] = {}
         self._seen: Dict[Any, str] = {}
         self.text = json.dumps(self._node(value, ""), separators=(",", ":"))
@@ -83,7 +83,7 @@ class Flat:
         return {"$pickle": self._keep(bytes_leaf(data, PICKLED + path))}
 
     def _keep(self, leaf: Leaf) -> str:
-        """Take a leaf once, however many places name its memory; return its name."""
+        """Keep a leaf once, however many places refer to its memory; return its name."""
         if leaf.identity is not None and leaf.identity in self._seen:
             return self._seen[leaf.identity]
         count = self._names[leaf.name] = self._names.get(leaf.name, 0) + 1
@@ -95,7 +95,7 @@ class Flat:
 
 
 def rebuild(node: Any, array: Callable[[str, str], Any]) -> Any:
-    """Build the value of a node again; `array` gives the array of a name for a library."""
+    """Rebuild the value of a node; `array` returns the array of a name for a library."""
     return _Builder(array).value(node)
 
 
@@ -104,7 +104,7 @@ class _Builder:
         self._array = array
 
     def value(self, node: Any) -> Any:
-        """Build what one node says."""
+        """Build the value of one node."""
         if isinstance(node, list):
             return [self.value(item) for item in node]
         if not isinstance(node, dict):

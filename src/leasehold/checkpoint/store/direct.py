@@ -1,4 +1,4 @@
-"""Past the page cache and back: the disk is busy from the first byte, no core copies, the data set stays in memory."""
+"""Bypass the page cache: the disk is busy from the first byte, no core copies, the data set stays in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROBES = 16
 
 
 def put_past_cache(fd: int, data: memoryview, at: int) -> None:
-    """Write page-aligned memory to a page-aligned place; what the filesystem cannot take so goes through the cache."""
+    """Write page-aligned memory at a page-aligned offset; through the cache if the filesystem cannot bypass it."""
     direct = at % PAGE_BYTES == 0 and _set_direct(fd, True)
     whole = len(data) - len(data) % PAGE_BYTES
     done = 0
@@ -33,19 +33,19 @@ def put_past_cache(fd: int, data: memoryview, at: int) -> None:
 
 
 class Arriving:
-    """The data of a file on its way into memory: iterate over the spans that have come, in order."""
+    """The data of a file while it is read into memory: iterate over the spans that have arrived, in order."""
 
     def __init__(self, fd: int, at: int, size: int) -> None:
         self._fd, self._at, self._size = fd, at, size
-        # What the cache holds is mapped and copied once, to where it belongs. What the disk must give is read: faster
-        # past the cache, and a bad sector is then an error that has a name; in mapped memory it would kill the process.
+        # Cached data is mapped and copied once to its place. Data on disk is read: faster past the cache, and a bad
+        # sector is then an error with a name; in mapped memory it would kill the process.
         self._cached = size == 0 or _in_cache(fd, at, size)
         buffer = mmap.mmap(fd, 0, access=mmap.ACCESS_COPY) if self._cached else scratch(size)
         self.data = memoryview(buffer)[at:] if self._cached else memoryview(buffer)[:size]
         self._whole = memoryview(buffer)
 
     def __iter__(self) -> Iterator[Tuple[int, int]]:
-        """Yield where each chunk begins and ends, once it is there."""
+        """Yield where each chunk begins and ends, once it is in memory."""
         direct = not self._cached and self._at % PAGE_BYTES == 0 and _set_direct(self._fd, True)
         for begin, end in chunk_spans(self._size):
             if not self._cached:
@@ -69,7 +69,7 @@ class Arriving:
 
 
 def _in_cache(fd: int, at: int, size: int) -> bool:
-    """Look at a few places without waiting for the disk; where the system cannot say, a mapping serves both."""
+    """Check a few places without waiting for the disk; if the system cannot tell, a mapping serves both."""
     no_wait = getattr(os, "RWF_NOWAIT", 0)
     if not no_wait:
         return True
@@ -82,7 +82,7 @@ def _in_cache(fd: int, at: int, size: int) -> bool:
 
 
 def _set_direct(fd: int, wanted: bool) -> bool:
-    """Switch it on or off for an open file; return whether it is on now."""
+    """Switch direct I/O on or off for an open file; return whether it is on now."""
     bit = getattr(os, "O_DIRECT", 0)
     if not bit:
         return False

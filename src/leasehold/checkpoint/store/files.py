@@ -38,7 +38,7 @@ class Written(NamedTuple):
 
 
 def write_file(path: str, snapshot: Snapshot, facts: Dict[str, str]) -> Written:
-    """Write beside the path, hash meanwhile, force to the disk, then rename over it."""
+    """Write to a temporary sibling, hash meanwhile, fsync, then rename it into place."""
     with replacing(path, temp_name(path)) as fd:
         snapshot.wait()
         written = _write(fd, snapshot, facts)
@@ -56,11 +56,11 @@ class Loaded:
 
     @property
     def parts(self) -> List[str]:
-        """Name what can be taken."""
+        """List the available parts."""
         return list(self._tree)
 
     def part(self, name: str, borrowed: bool = False) -> Any:
-        """Build a part again; borrowed arrays are views of the file, for one who copies them at once."""
+        """Rebuild a part; borrowed arrays are views of the file, for a caller that copies them at once."""
         return rebuild(self._tree[name], self._view if borrowed else self._copy)
 
     def _view(self, name: str, library: str) -> Any:
@@ -80,7 +80,7 @@ class Loaded:
 
 
 def load_file(path: str) -> Loaded:
-    """Bring a checkpoint into memory and check its digest; raise Damaged if it is not what was written."""
+    """Load a checkpoint into memory and check its digest; raise Damaged if it is not what was written."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except OSError as error:
@@ -109,7 +109,7 @@ def _write(fd: int, snapshot: Snapshot, facts: Dict[str, str]) -> Tuple[int, str
 
 
 def _checked(arriving: Arriving, header: Header) -> memoryview:
-    """Hash every chunk as it comes; return the data if they are what was written."""
+    """Hash every chunk as it arrives; return the data if the digest matches."""
     with _pool() as pool:
         hashes = [pool.submit(_sha256, arriving.data[begin:end]) for begin, end in arriving]
         found = root_digest(header.raw, [hashed.result() for hashed in hashes])

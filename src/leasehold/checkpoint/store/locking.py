@@ -1,4 +1,4 @@
-"""Two trainings must not share a folder: the second would prune what the first needs."""
+"""Lock the folder, so that two trainings never share it: the second would prune what the first needs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .restore import CheckpointError
 
 
 class FolderLock:
-    """An advisory lock that the system gives back when the process dies."""
+    """An advisory lock that the system releases when the process dies."""
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, ".lock")
         self._fd = -1
 
     def take(self) -> None:
-        """Take it, or say who has it; where the filesystem has no locks, go on without."""
+        """Take it, or report its holder; on a filesystem without locks, continue without."""
         if self._fd >= 0:
             return
         try:
@@ -37,7 +37,7 @@ class FolderLock:
             if is_at(fd, self._path):
                 break
             os.close(fd)  # the file was deleted between open and lock
-        if set(ghost_holders(self._path)) - {os.getpid()}:  # who holds a deleted file of this name still saves here
+        if set(ghost_holders(self._path)) - {os.getpid()}:  # the holder of a deleted file of this name still saves here
             os.close(fd)
             raise self._taken()
         self._fd = fd
@@ -47,7 +47,7 @@ class FolderLock:
         return CheckpointError("another process saves into %s; give each training a folder of its own" % folder)
 
     def give_back(self) -> None:
-        """Let the next one have it."""
+        """Release the lock."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,7 +1,7 @@
-"""Checkpoints that a framework writes in its own way: given an atomic name, a list of hashes, and a fallback.
+"""Checkpoints that a framework writes itself, with an atomic name, a list of hashes, and a fallback added.
 
-Hugging Face Trainer, Lightning and Accelerate know best how to save their own state. What they lack is done here: when
-to save, a folder that is whole or absent, proof that nothing changed since, and the step back when something did.
+Hugging Face Trainer, Lightning and Accelerate know best how to save their own state. This module adds what they lack:
+when to save, a folder that is whole or absent, proof that nothing changed since, and the fallback if something did.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .shelf import NATIVE, Keep, Shelf, publish_folder, temp_name
 
 
 class NativeCheckpoints:
-    """A folder of checkpoints that somebody else writes."""
+    """A folder of checkpoints that a framework writes."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class NativeCheckpoints:
         say: Say = to_stderr,
         every_steps: Optional[int] = None,
     ) -> None:
-        """Use a folder, below $LEASE_OUT in a run of ours."""
+        """Use a folder, below $LEASE_OUT inside a Leasehold run."""
         self.folder = os.path.join(os.environ.get("LEASE_OUT", ""), folder)
         self._keep, self._say = Keep(last=keep), say
         self._shelf, self._ranks, self.wishes = Shelf(self.folder), Ranks(), Wishes()
@@ -62,7 +62,7 @@ class NativeCheckpoints:
         return ""
 
     def due(self) -> bool:
-        """Note the end of a step; tell, the same on every process, whether to save now."""
+        """Note the end of a step; return, the same on every process, whether to save now."""
         now = time.monotonic()
         self._pace.stepped(now, writing=False)
         if self._ranks.rank == 0:
@@ -75,7 +75,7 @@ class NativeCheckpoints:
         return any(wishes)
 
     def save(self, step: int, write: Callable[[str], None]) -> str:
-        """Let `write` fill a folder, on every process; give it its name once all of it is on the disk."""
+        """Let `write` fill a folder, on every process; rename it into place once all of it is on the disk."""
         begun = time.monotonic()
         path = self._shelf.path(step, NATIVE)
         temp = self._ranks.first(temp_name(path))
@@ -140,7 +140,7 @@ class NativeCheckpoints:
         )
 
     def ended(self, how: str) -> None:
-        """Write down how this training ended."""
+        """Record how this training ended."""
         if self._ranks.rank == 0:
             self._sessions.see(time.time(), how)
 

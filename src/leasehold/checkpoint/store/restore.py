@@ -1,4 +1,4 @@
-"""Find the newest checkpoint that is whole, and put it back; say what was passed over and what is missing."""
+"""Find the newest whole checkpoint, and restore it; report what was skipped and what is missing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Say = Callable[[str], None]
 
 
 class CheckpointError(RuntimeError):
-    """Something a person must look at; the message says what to do."""
+    """An error that needs a person; the message states what to do."""
 
 
 class Restored(NamedTuple):
-    """Where the training goes on."""
+    """The position at which the training continues."""
 
     step: int = 0  # the next one
     epoch: Optional[float] = None
@@ -65,7 +65,7 @@ class _Telling(NamedTuple):
 
 
 def _load(path: str, parts: Dict[str, Any], ranks: Ranks) -> Tuple[Any, str]:
-    """Read on every process; return the value, or the first problem any of them met."""
+    """Read on every process; return the value, or the first problem that any of them met."""
     value, problem = None, ""
     try:
         if path.endswith(SHARDED):

@@ -1,7 +1,7 @@
-"""Models that no process holds whole (FSDP, tensor parallel): every process saves its part through torch's DCP.
+"""Checkpoints of models that no process holds whole (FSDP, tensor parallel): each saves its part through torch's DCP.
 
 A sharded checkpoint is a folder: DCP's own files, one file of ours per process for everything else, and a list with
-the size and hash of each. It is written under another name and renamed once every process is done.
+the size and hash of each. It is written under a temporary name and renamed once every process is done.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SCHEMA = "leasehold.sharded/1"
 
 
 def holds(part: Any) -> bool:
-    """Whether DCP saves this part: a module or an optimizer."""
+    """Return whether DCP saves this part: a module or an optimizer."""
     torch = torch_now()
     return torch is not None and isinstance(part, (torch.nn.Module, torch.optim.Optimizer))
 
@@ -70,7 +70,7 @@ def save(path: str, parts: Dict[str, Any], ours: Dict[str, Any], ranks: Ranks) -
 
 
 def _publish(temp: str, path: str, facts: Dict[str, Any]) -> str:
-    """Give the folder its name; return the problem, because every process must learn of it."""
+    """Rename the folder into place; return the problem, because every process must learn of it."""
     try:
         write_json(os.path.join(temp, LIST), facts)
         publish_folder(temp, path)
@@ -121,7 +121,7 @@ def _rest(folder: str, rank: int) -> str:
 
 
 def hash_share(folder: str, ranks: Ranks) -> Dict[str, Any]:
-    """Hash a share of the files and force them to the disk; DCP itself does not promise that."""
+    """Hash a share of the files and fsync them; DCP itself does not promise that."""
     found = {}
     for name in _share(sorted(_below(folder)), ranks):
         found[name] = _measure(os.path.join(folder, name), force=True)

@@ -1,4 +1,4 @@
-"""The folder of checkpoints: which there are, which is best, which may go."""
+"""The folder of checkpoints: list them, find the best, decide which may be deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DAMAGED = "damaged-"
 
 
 class Keep(NamedTuple):
-    """What to keep: so many of the newest, and so many of the best by a metric (which also makes a save due)."""
+    """What to keep: this many of the newest, and this many of the best by a metric (which also makes a save due)."""
 
     last: int = 2
     metric: str = ""
@@ -29,32 +29,32 @@ class Keep(NamedTuple):
     top: int = 1
 
     def better(self, new: float, old: Optional[float]) -> bool:
-        """Whether a value of the metric beats the best so far; what is not a number beats nothing."""
+        """Return whether a value of the metric beats the best so far; a value that is not a number beats nothing."""
         if new != new:
             return False
         return old is None or (new < old if self.mode == "min" else new > old)
 
 
 class Kept(NamedTuple):
-    """A checkpoint that lies in the folder."""
+    """A checkpoint in the folder."""
 
     step: int
     path: str
 
 
 class Shelf:
-    """Lists, remembers and prunes. `index.json` is for people and programs; the files themselves are the truth."""
+    """Lists, records and prunes. `index.json` is for people and programs; the files themselves are the truth."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.index = os.path.join(folder, "index.json")
 
     def path(self, step: int, end: str = SUFFIX) -> str:
-        """Name the checkpoint of a step."""
+        """Return the path for the checkpoint of a step."""
         return os.path.join(self.folder, "step-%010d%s" % (step, end))
 
     def all(self) -> List[Kept]:
-        """List what is there, oldest first."""
+        """List the checkpoints, oldest first."""
         found = []
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.folder):
@@ -74,14 +74,14 @@ class Shelf:
                     _remove(path)
 
     def set_aside(self, kept: Kept) -> str:
-        """Rename a damaged checkpoint, so that it is neither taken nor counted; it goes after the next good save."""
+        """Rename a damaged checkpoint, so that it is neither used nor counted; the next good save deletes it."""
         place = os.path.join(self.folder, _DAMAGED + os.path.basename(kept.path))
         _remove(place)
         os.replace(kept.path, place)
         return place
 
     def note(self, step: int, facts: Dict[str, Any]) -> None:
-        """Write a checkpoint into the index; those that are gone leave it."""
+        """Write a checkpoint into the index; deleted ones leave it."""
         known = self.facts()
         known[str(step)] = facts
         there = {str(kept.step) for kept in self.all()}
@@ -89,12 +89,12 @@ class Shelf:
         write_json(self.index, {"schema": "leasehold.checkpoints/1", "checkpoints": listed}, durable=False)
 
     def facts(self) -> Dict[str, Any]:
-        """Return what the index says of each step."""
+        """Return the index entries by step."""
         known = (read_json(self.index) or {}).get("checkpoints")
         return dict(known) if isinstance(known, dict) else {}
 
     def prune(self, keep: Keep) -> List[int]:
-        """Remove what need not stay: never the newest, never the best; damaged ones go too."""
+        """Delete what need not stay: never the newest, never the best; damaged ones go too."""
         there = self.all()
         stay = {kept.step for kept in there[-max(1, keep.last) :]} | set(self.best(keep)[: max(1, keep.top)])
         gone = [kept for kept in there if kept.step not in stay]
@@ -110,7 +110,7 @@ class Shelf:
         return [step for step, _ in self._ranked(keep)]
 
     def bar(self, keep: Keep) -> Optional[float]:
-        """Return the value that a newcomer must beat to be among the best; None while there is room."""
+        """Return the value that a new checkpoint must beat to be among the best; None while there is room."""
         ranked = self._ranked(keep)
         return ranked[keep.top - 1][1] if len(ranked) >= keep.top else None
 
@@ -129,7 +129,7 @@ class Shelf:
 
 
 def _metrics_inside(path: str) -> Dict[str, Any]:
-    """Read the metrics from a checkpoint that the index does not know: a kill came between the two."""
+    """Read the metrics from a checkpoint that the index does not have: a kill came between the two writes."""
     try:
         with open(path, "rb") as file:
             found = json.loads(parse_header(file.fileno()).facts.get("metrics", "{}"))
@@ -139,12 +139,12 @@ def _metrics_inside(path: str) -> Dict[str, Any]:
 
 
 def temp_name(path: str) -> str:
-    """Name the sibling that a checkpoint is written to first."""
+    """Name the temporary sibling that a checkpoint is written to first."""
     return os.path.join(os.path.dirname(path), ".%s.%d.tmp" % (os.path.basename(path), os.getpid()))
 
 
 def publish_folder(temp: str, path: str) -> None:
-    """Give a written folder its name; one of the same step, which a rename cannot replace, steps aside first."""
+    """Rename a written folder into place; one of the same step, which a rename cannot replace, is moved aside first."""
     aside = temp_name(path + ".before")
     if os.path.exists(path):
         os.replace(path, aside)

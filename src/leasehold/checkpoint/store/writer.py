@@ -1,4 +1,4 @@
-"""One write at a time, in a thread of its own, so that the training goes on meanwhile."""
+"""One write at a time, in its own thread, so that the training continues meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
 
 
 class Writer:
-    """Runs a write; its outcome waits until somebody asks."""
+    """Runs a write; its outcome is kept until it is requested."""
 
     def __init__(self) -> None:
         self._thread: Optional[threading.Thread] = None
@@ -27,17 +27,17 @@ class Writer:
 
     @property
     def busy(self) -> bool:
-        """Whether a write is under way."""
+        """Return whether a write is under way."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, step: int, work: Callable[[], Written]) -> None:
-        """Begin; the caller has taken the outcome of the one before."""
+        """Start the write; the caller has taken the previous outcome."""
         # Not a daemon: Python waits for it at exit, so that a finished training's last file is whole.
         self._thread = threading.Thread(target=self._run, args=(step, work), name="leasehold-write")
         self._thread.start()
 
     def take(self, wait: bool = False) -> Optional[Outcome]:
-        """Return the outcome once, when there is one; waiting for it if asked to."""
+        """Return the outcome once, if there is one; wait for it if asked to."""
         if self._thread is None or (not wait and self._thread.is_alive()):
             return None
         self._thread.join()

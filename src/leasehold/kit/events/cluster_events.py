@@ -1,4 +1,4 @@
-"""Cells that join or leave a run, and what Slurm says of them."""
+"""Cells that join or leave a run, and the reasons that Slurm gives."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _lent(event: Event) -> str:
 
 
 def in_queue(waiting: int, of: int, why: str) -> str:
-    """Say how many cells wait in Slurm's queue, and why."""
+    """Report how many cells wait in Slurm's queue, and why."""
     many = "%d of %d cells wait" % (waiting, of) if of > 1 else "it waits"
     return "%s in Slurm's queue: %s" % (many, why)
 
 
 def say_waits(state: RunState) -> str:
-    """Say why the cells of a run wait, in a line, where a cluster says it; empty where nothing waits."""
+    """Return one line on why cells of a run wait, if the cluster gives a reason; empty if none wait."""
     waiting = [cell.waits for cell in state.cells.values() if cell.state == "pending" and cell.waits]
     if not waiting or state.terminal:
         return ""

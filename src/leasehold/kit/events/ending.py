@@ -1,4 +1,4 @@
-"""The last notice of a run: how it ended, why, what was made of it, what an hour costs and what to type next."""
+"""The last notice of a run: how it ended, why, what was done about it, the cost per hour and the next command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .table import shortened
 
 
 def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: float = 0.0) -> str:
-    """Say how a run ended, what the box costs and what to type next."""
+    """Describe how a run ended, what the box costs and which command comes next."""
     name = str(wishes.get("run", ""))
     ended = "%s %s ago" % (run.state, ago(idle_s)) if idle_s >= 60 else "just %s" % run.state
     reason = " (%s)" % shortened(run.reason) if run.reason else ""
@@ -31,14 +31,14 @@ def final_words(events: Iterable[Event], run: RunState, wishes: Event, idle_s: f
 
 
 def _setbacks(run: RunState) -> List[str]:
-    """Say which attempt began again although more had been reached; of many cells, how many others did."""
+    """Name the attempt that started over and lost progress; for many cells, count the others."""
     found = [say_began(one) for cell in run.cells.values() for one in cell.began if is_setback(one)]
     others = ["so did %d others" % (len(found) - 1)] if len(found) > 1 else []
     return [found[-1][:1].upper() + found[-1][1:], *others] if found else []
 
 
 def _verdict(events: Iterable[Event], reason: str) -> List[str]:
-    """Repeat the last class and remedy since a person last resumed the run, without what the reason says already."""
+    """Return the last class and remedy since a person last resumed the run, without what the reason already states."""
     classed: Optional[Event] = None
     remedy: Optional[Event] = None
     for event in events:

@@ -20,11 +20,11 @@ _REMEDIES = {
 }
 _ENDS = ("stop", "rent_again", "ask")
 _SHOWN = 4
-_SAME = "the identical command again"  # the reason of a plain retry, which says nothing more
+_SAME = "the identical command again"  # the reason of a plain retry, which adds nothing
 
 
 def say_cell(cell: Mapping[str, Any], attempt: int) -> str:
-    """Say in a line why an attempt failed and what was done, from a cell's state; empty when that is not known."""
+    """Return one line from a cell's state: why an attempt failed and what was done; empty if that is not known."""
     if not attempt or cell.get("classed") != attempt:
         return ""
     remedy = _REMEDIES.get(str(cell.get("remedy")), "") if cell.get("remedied") == attempt else ""
@@ -46,7 +46,7 @@ def _classed(event: Event) -> str:
 
 
 def classed_notice(event: Event) -> str:
-    """Say why an attempt failed, in one line."""
+    """Explain in one line why an attempt failed."""
     seen = "; ".join(str(item) for item in listed(event, "evidence")[:3])
     return "Why it failed: %s%s" % (_class(event.get("class")), after(": ", event.get("why") or seen))
 
@@ -59,7 +59,7 @@ def _remedy(event: Event) -> str:
 
 
 def remedy_notice(event: Event) -> str:
-    """Say what is done about a failure, when and why."""
+    """Describe the remedy for a failure: what, when and why."""
     wait_s = number(event, "wait_s")
     wait = " in %s" % ago(wait_s) if wait_s >= 1 else ""
     why = event.get("why")
@@ -80,7 +80,7 @@ def _pruned(event: Event) -> str:
 
 
 def shortage(event: Event) -> str:
-    """Say what a disk lacks for an attempt, and what to do."""
+    """Describe what a disk lacks for an attempt, and how to fix it."""
     free, need = number(event, "free"), number(event, "need")
     had = "%s free, %s needed" % (say_bytes(free), say_bytes(need))
     if event.get("what") == "inodes":
@@ -114,7 +114,7 @@ def _nan_notice(event: Event) -> str:
 
 
 def finished_fast(cell: Any, took_s: float, expected_s: float) -> str:
-    """Say that a cell ended well, but much sooner than expected."""
+    """Report a cell that succeeded much sooner than expected."""
     said = "cell %s finished fast, after %s of the expected %s: check its results before you trust them"
     return said % (cell, ago(took_s), ago(expected_s))
 

@@ -19,7 +19,7 @@ def _ended(event: Event) -> str:
 
 
 def how_ended(attempt: Any, code: Any, signal: Any, lost: Any) -> str:
-    """Say how an attempt ended."""
+    """Describe how an attempt ended."""
     if lost:
         return "attempt %s vanished without an exit record" % attempt
     if signal is not None:
@@ -32,7 +32,7 @@ def _attempt(words: str, *keys: str) -> Any:
 
 
 def budget_used(percent: Any, spent: Any, limit: Any, currency: Any) -> str:
-    """Say how much of a run's budget is used."""
+    """Report how much of a run's budget is used."""
     return "%s %% of the budget is used: %s of %s %s" % (percent, spent, limit, currency)
 
 
@@ -52,7 +52,7 @@ def _budget_notice(event: Event) -> str:
 
 
 def woken(what: Any, pid: Any) -> str:
-    """Say that a suspended process of ours was continued."""
+    """Report that one of our suspended processes was continued."""
     return "its %s (pid %s) was suspended; it was continued" % (what, pid)
 
 
@@ -67,7 +67,7 @@ def _channel_works(event: Event) -> str:
 
 
 def occupied(why: Any) -> str:
-    """Say why a cell waits: processes that are not its own write in its folders."""
+    """Explain that a cell waits because processes that are not its own write in its folders."""
     return "waiting: another process writes in its folders: %s" % why
 
 

@@ -1,4 +1,4 @@
-"""What comes before and after the training: downloads, the environment, links, the durable copy."""
+"""Events before and after the training: downloads, the environment, links, the durable copy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _done(event: Event) -> str:
 
 
 def download_failed(event: Event) -> str:
-    """Say which download failed and why; addresses come without their query."""
+    """Report which download failed and why; addresses are shown without their query."""
     tries = number(event, "tries")
     tried = " after %d tries" % tries if tries > 1 else ""
     sources, target = _sources(event), event.get("file") or event.get("to")
@@ -67,7 +67,7 @@ def _rate(event: Event) -> str:
 
 
 def hook_failed(event: Event) -> str:
-    """Say how the platform's hook ended a command before it began."""
+    """Report how the platform's hook ended a command before it started."""
     said = after(": ", " / ".join(str(line) for line in listed(event, "lines")[-2:]))
     return "the platform's hook `%s` ended with exit code %s%s" % (event.get("hook"), event.get("code"), said)
 

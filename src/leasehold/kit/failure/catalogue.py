@@ -1,9 +1,9 @@
-"""The book of signs: the failure catalogue's matching half, compiled to JSON beside this file.
+"""The failure catalogue's matching half, compiled to JSON beside this file.
 
-`tools/gen_catalogue.py` writes catalogue.json from facts/catalogue/*.yaml. A sign is a regex over one line with the
-literals of which any match holds at least one; an anchor is a short string, chosen so that few anchors cover
-all literals. Literals and anchors are compared with digits masked: a log's lines differ mostly in their numbers, so
-that masked lines repeat and each has to be looked at once.
+`tools/gen_catalogue.py` writes catalogue.json from facts/catalogue/*.yaml. A sign is a regex over one line with
+literals, at least one of which is in every match; an anchor is a short string, chosen so that few anchors cover all
+literals. Literals and anchors are compared with digits masked: a log's lines differ mostly in their numbers, so
+masked lines repeat and each has to be checked once.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ MASK = bytes.maketrans(b"123456789\r", b"000000000\n")  # a carriage return ends
 
 
 class Entry(NamedTuple):
-    """What the matcher must know of one failure mode."""
+    """The part of a failure mode that the matcher needs."""
 
     id: str
-    kind: str  # failure or notice: a notice is worth knowing, and never an alarm
+    kind: str  # failure or notice: a notice is informative, and never an alarm
     klass: str
-    tier: int  # order of evidence: the lower, the nearer to the hardware
+    tier: int  # order of evidence: lower is nearer to the hardware
     refines: Tuple[str, ...]
-    soft: bool  # counts only when nothing shows that the run went on after it
-    follows: bool  # a consequence: something before it is the cause, if anything is
+    soft: bool  # counts only if nothing shows that the run continued after it
+    follows: bool  # a consequence: an earlier entry is the cause, if there is one
     least: int  # how many lines must match
-    platform: str  # only on this platform, if any is named
+    platform: str  # only on this platform, if one is named
     exits: Tuple[int, ...]
     states: Tuple[str, ...]
 
@@ -46,13 +46,13 @@ class Sign:
         self._after_regex: Optional[Pattern[bytes]] = None
 
     def found_in(self, line: bytes) -> bool:
-        """Whether the line matches."""
+        """Return whether the line matches."""
         if self._regex is None:
             self._regex = re.compile(self.pattern.encode("utf-8"))
         return self._regex.search(line) is not None
 
     def follows_from(self, before: bytes) -> bool:
-        """Whether the text before the line holds what must come first."""
+        """Return whether the text before the line holds the required predecessor."""
         if not self._after:
             return True
         if self._after_regex is None:
@@ -61,7 +61,7 @@ class Sign:
 
 
 class Book:
-    """All entries that can be found in a log, by exit code or by a state, and the anchors that lead to them."""
+    """All entries that can be found in a log, by exit code or by state, and the anchors that lead to them."""
 
     def __init__(self, value: Dict[str, Any]) -> None:
         if value.get("format") != FORMAT:
@@ -80,20 +80,20 @@ class Book:
                 raise ValueError("no anchor leads to %r" % text)
 
     def signs_in(self, masked: bytes) -> FrozenSet[int]:
-        """The signs of which a masked line holds a literal."""
+        """Return the signs of which a masked line holds a literal."""
         return frozenset(number for text, number in self.table if text in masked)
 
     def literals(self) -> List[bytes]:
-        """Every literal, once: a line without any of them matches nothing."""
+        """Return every literal once: a line without any of them matches nothing."""
         return sorted({literal for sign in self.signs for literal in sign.literals})
 
     def index_of(self) -> Dict[str, int]:
-        """Where each id stands."""
+        """Map each id to its position."""
         return {entry.id: index for index, entry in enumerate(self.entries)}
 
 
 def shipped() -> Book:
-    """Read the book that lies beside this file, also from inside a zip."""
+    """Read the catalogue that lies beside this file, also from inside a zip."""
     data = pkgutil.get_data("leasehold.kit.failure", "catalogue.json")
     if data is None:
         raise ValueError("catalogue.json is missing beside leasehold.kit.failure")

@@ -1,4 +1,4 @@
-"""The classes of failure, by what may follow. Apart from classify.py, which the caretaker must not carry."""
+"""The classes of failure, by the possible response. Separate from classify.py, which the caretaker must not load."""
 
 from __future__ import annotations
 

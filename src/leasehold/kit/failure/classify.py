@@ -1,6 +1,6 @@
-"""From the ladder's verdict, the log's suspects and the disk to one class of failure (docs/monitoring.md).
+"""Combine the verdict on the vanished process, the log's suspects and the disk into one class of failure.
 
-Pure, and used where the log lies: the box decides by it, and `lease doctor` shows the same.
+Pure, and used where the log is: the box decides by it, and `lease doctor` shows the same (docs/monitoring.md).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from . import who_killed_it
 from .classes import BUG, DISK_FULL, HARDWARE, PREEMPTED, PROBABILISTIC, TRANSPORT, UNKNOWN, WALLTIME
 from .who_killed_it import Verdict
 
-if TYPE_CHECKING:  # it brings dataclasses and inspect, 2 MB, and the caretaker only needs the names of the classes
+if TYPE_CHECKING:  # it loads dataclasses and inspect, 2 MB, and the caretaker only needs the names of the classes
     from .precedence import Candidate
 
 _HARDWARE_TIER = 1
@@ -74,7 +74,7 @@ class DiskNow(NamedTuple):
 
     @property
     def full(self) -> str:
-        """Say what ran out, if anything did."""
+        """Return what ran out, if anything did."""
         if self.free_bytes is not None and self.free_bytes < _FULL_BYTES:
             return "the disk has %d kB left" % (self.free_bytes >> 10)
         if self.free_inodes is not None and self.free_inodes < _FULL_INODES:
@@ -87,23 +87,23 @@ _FULL_INODES = 4
 
 
 class Classed(NamedTuple):
-    """One class, why, and the lines it rests on."""
+    """One class, the reason, and the lines that support it."""
 
     klass: str
-    verdict: str  # the ladder's word
-    signs: Tuple[str, ...]  # catalogue ids, most telling first
+    verdict: str  # the verdict of who_killed_it
+    signs: Tuple[str, ...]  # catalogue ids, most significant first
     why: str
     evidence: Tuple[str, ...]
 
     @property
     def sign(self) -> str:
-        """What a second failure must share to be the same one; nothing when it was ended from outside."""
+        """Return what identifies a repeated failure; empty if the run was ended from outside."""
         if self.signs:
             return self.signs[0]
         return "" if self.verdict in _OUTSIDE else self.verdict
 
     def as_event(self) -> Dict[str, Any]:
-        """Spell for the journal."""
+        """Return the fields for the journal."""
         return {
             "class": self.klass,
             "verdict": self.verdict,
@@ -114,9 +114,9 @@ class Classed(NamedTuple):
 
 
 def classify(verdict: Verdict, suspects: Sequence[Candidate], disk: DiskNow, broken: Sequence[str] = ()) -> Classed:
-    """Decide by the nearest evidence to the hardware: the card, kernel and platform, disk, then what the log says.
+    """Decide by the evidence nearest to the hardware: the card, kernel and platform, disk, then the log.
 
-    `broken` lists what the readings said of the card itself during the attempt.
+    `broken` lists faults of the card itself that the readings showed during the attempt.
     """
     if broken:
         said = (*broken, *_lines(suspects), *verdict.evidence)
@@ -160,7 +160,7 @@ def _ids(suspects: Sequence[Candidate]) -> Tuple[str, ...]:
 
 
 def _lines(suspects: Sequence[Candidate]) -> List[str]:
-    """Spell the first line of each of the first suspects, with its place."""
+    """Format the first line of each of the first suspects, with its place."""
     said = []
     for item in suspects[:3]:
         first = item.evidence[0]

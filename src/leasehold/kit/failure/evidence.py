@@ -1,4 +1,4 @@
-"""What a finding rests on: lines, and what is known besides the log. Everything may be unknown."""
+"""The evidence for a finding: lines, and facts from outside the log. Everything may be unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional, Tuple
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a finding rests on: a line of a log, an exit code, a state, a reading."""
+    """Evidence for a finding: a line of a log, an exit code, a state, a reading."""
 
     source: str  # the log's name, or: exit code, state, reading
     text: str
@@ -18,7 +18,7 @@ class Evidence:
     rank: Optional[int] = None
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         value: Dict[str, Any] = {"source": self.source, "text": self.text, "count": self.count}
         if self.line:
             value.update(line=self.line, offset=self.offset)
@@ -33,7 +33,7 @@ class Context:
 
     platform: str = ""
     exit_code: Optional[int] = None
-    states: Tuple[str, ...] = ()  # scheduler or platform states and events, as they were spelled
+    states: Tuple[str, ...] = ()  # scheduler or platform states and events, as they were written
     inodes_used: Optional[float] = None  # share of the inodes of the run's disk, 0 to 1
     disk_used: Optional[float] = None
     overlay_used: Optional[float] = None  # of /, where the run's data lies on another mount
@@ -46,17 +46,17 @@ class Context:
 
     @property
     def family(self) -> str:
-        """The platform without its variant: runpod-volume fails as runpod does."""
+        """Return the platform without its variant: runpod-volume fails as runpod does."""
         return self.platform.partition("-")[0]
 
     @property
     def rebooted(self) -> bool:
-        """Whether the box started after the run did."""
+        """Return whether the box started after the run did."""
         return self.uptime_s is not None and self.age_s is not None and self.uptime_s < self.age_s
 
 
 def from_readings(taken: Dict[str, Any], **known: Any) -> Context:
-    """Take what the caretaker's readings say; what was not read stays unknown."""
+    """Build the context from the caretaker's readings; what was not read stays unknown."""
     disks = [disk for disk in taken.get("disks") or [] if disk.get("total_bytes")]
     work = disks[0] if disks else {}
     root: Dict[str, Any] = next((disk for disk in disks if disk.get("mount") == "/" and disk is not work), {})

@@ -1,8 +1,8 @@
 """Read a log once and find every known sign in it: bounded memory, bounded time a line, any length.
 
-The text is taken as bytes in blocks. Lines with their digits masked repeat all the time, so a masked line that holds
-no literal is remembered as clean, and only new ones are searched. A carriage return ends a line too: a progress bar
-draws a thousand of them between two newlines.
+The text is read as bytes in blocks. Lines with their digits masked repeat all the time, so a masked line without a
+literal is remembered as clean, and only new ones are searched. A carriage return ends a line too: a progress bar
+prints a thousand of them between two newlines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Option
 from .catalogue import MASK, Book
 
 _LINE_BYTES = 8192  # of a longer line, only this much around the anchor is matched
-_BEFORE_BYTES = 8192  # how far back a sign may ask for what came first
+_BEFORE_BYTES = 8192  # how far back a sign may look for its predecessor
 _TAIL_BYTES = 16384
 _BLOCK_BYTES = 1 << 20
 _MOST_RANKS = 4096
@@ -32,7 +32,7 @@ _RANK = re.compile(
 _STAMP = re.compile(
     rb"(?:\d{4}[-/](\d{2})[-/](\d{2})[ T]|\b[EWIF](\d{1,2})(\d{2}) )(\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?)"
 )
-# What a run prints when it goes on: a number of its own that grows, or the word that an attempt worked.
+# What a run prints when it continues: a counter of its own that grows, or a message that an attempt succeeded.
 _GOES_ON = re.compile(
     rb"(?i:\b(?:epoch|step|iter|iteration)s?\b[\]: =#\[(]{0,4}\d)|\d/\d{1,9} \[|\d(?:it/s|s/it)"
     rb"|\bloss\b['\"]?[=: ]{1,3}\d"
@@ -42,7 +42,7 @@ _GOES_ON = re.compile(
 
 
 class Place(NamedTuple):
-    """Where a line stands: its number from 1, its first byte's offset, its text."""
+    """The position of a line: its number from 1, its first byte's offset, its text."""
 
     line: int
     offset: int
@@ -50,19 +50,19 @@ class Place(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """One entry as a log shows it."""
+    """One entry as found in a log."""
 
     entry: int
     times: int
     first: Place
     last: Place
-    rank: Optional[int]  # of the first line, when it says so
-    ranks: Tuple[int, ...]  # every rank that said it, first come first
+    rank: Optional[int]  # rank of the first line, if the line names it
+    ranks: Tuple[int, ...]  # every rank that printed it, in order of appearance
     stamp: str  # the time written at or before the first line, comparable as text
 
 
 class Scan(NamedTuple):
-    """What one log holds."""
+    """The findings in one log."""
 
     hits: List[Hit]
     lines: int
@@ -91,7 +91,7 @@ class _Tally:
 
 
 class Scanner:
-    """Feeds on a log in pieces of any size; `finish` says what it held."""
+    """Scans a log in pieces of any size; `finish` returns the findings."""
 
     def __init__(self, book: Book) -> None:
         self._book = book
@@ -105,7 +105,7 @@ class Scanner:
         self._held_signs: Dict[bytes, FrozenSet[int]] = {}
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Process the next bytes."""
         self._held += data
         if len(self._held) < _BLOCK_BYTES:
             return
@@ -113,12 +113,12 @@ class Scanner:
         if not cut:
             if len(self._held) < 2 * _BLOCK_BYTES:
                 return
-            cut = len(self._held)  # a line without end; a sign just across the cut goes unseen
+            cut = len(self._held)  # a line without end; a sign across the cut is missed
         block, self._held = self._held[:cut], self._held[cut:]
         self._read(block)
 
     def finish(self) -> Scan:
-        """Read what is left and count up; soft signs that the run outlived are dropped."""
+        """Process the remaining bytes and return the findings; soft signs that the run outlived are dropped."""
         if self._held:
             block, self._held = self._held, b""
             self._read(block)
@@ -142,12 +142,12 @@ class Scanner:
         self._before = (self._before + block)[-keep:] if len(block) < keep else block[-keep:]
 
     def _back(self, block: bytes, start: int) -> bytes:
-        """The text before a line of this block, also where it lies in the block before."""
+        """Return the text before a line of this block, including text in the block before."""
         here = block[max(0, start - _BEFORE_BYTES) : start]
         return here if start >= _BEFORE_BYTES else (self._before + here)[-_BEFORE_BYTES:]
 
     def _candidates(self, block: bytes) -> Dict[Tuple[int, int], FrozenSet[int]]:
-        """The lines that hold a literal, each with the signs it may belong to."""
+        """Return the lines that hold a literal, each with the signs it may belong to."""
         lines = block.translate(MASK).split(b"\n")
         unknown = set(lines).difference(self._clean)
         joined = b"\n".join(unknown)
@@ -180,7 +180,7 @@ class Scanner:
 
     def _match(self, signs: FrozenSet[int], place: Place, line: bytes, before: Callable[[], bytes]) -> None:
         if _QUOTED.match(line) and _FRAME.search(before()[-1024:]):
-            return  # source that a traceback quotes: what it would say, not what happened
+            return  # source that a traceback quotes: a message it could print, not an event
         entries: Set[int] = set()
         for number in sorted(signs):
             sign = self._book.signs[number]
@@ -216,7 +216,7 @@ class Scanner:
 
 
 def scan(book: Book, chunks: Iterable[bytes]) -> Scan:
-    """Read a whole log from its pieces."""
+    """Scan a whole log from its pieces."""
     scanner = Scanner(book)
     for chunk in chunks:
         scanner.feed(chunk)
@@ -224,14 +224,14 @@ def scan(book: Book, chunks: Iterable[bytes]) -> Scan:
 
 
 def _placed(lines: List[bytes], wanted: Set[bytes]) -> Iterable[Tuple[int, bytes]]:
-    """The wanted lines with their offsets; the loop over all lines runs inside the interpreter."""
+    """Return the candidate lines with their offsets; the loop over all lines runs inside the interpreter."""
     placed = enumerate(zip(accumulate(map(len, lines)), lines))
     for number, (end, line) in compress(placed, map(wanted.__contains__, lines)):
         yield end - len(line) + number, line
 
 
 def _windows(line: bytes, anchors: List[bytes]) -> List[Tuple[int, int]]:
-    """A line as it is, or, of one too long to match whole, what lies around each anchor."""
+    """Return the line itself, or the parts around each anchor if it is too long to match whole."""
     if len(line) <= _LINE_BYTES:
         return [(0, len(line))]
     found = []
@@ -245,7 +245,7 @@ def _windows(line: bytes, anchors: List[bytes]) -> List[Tuple[int, int]]:
 
 
 def _block_of(before: bytes) -> bytes:
-    """The traceback that the text before a line ends with; without a head, the last half of it."""
+    """Return the traceback that the text before a line ends with; without a head, the last half of the text."""
     head = before.rfind(_TRACEBACK)
     return before[head:] if head >= 0 else before[-_BEFORE_BYTES // 2 :]
 
@@ -256,7 +256,7 @@ def _rank(line: bytes) -> Optional[int]:
 
 
 def _stamp(text: bytes) -> str:
-    """The last time written in a text, as month-day and clock: logs of one run rarely span a new year."""
+    """Return the last time written in a text, as month-day and clock: logs of one run rarely span a new year."""
     every = list(_STAMP.finditer(text))
     if not every:
         return ""

@@ -1,4 +1,4 @@
-"""Read the numbers of a CUDA out-of-memory line, say which case it is, and which rung of the ladder to take."""
+"""Read the numbers of a CUDA out-of-memory line, classify the case, and choose the next remedy to try."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SMALL_REQUEST = 512 << 20
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The numbers of one line, in bytes; None where it does not say."""
+    """The numbers of one line, in bytes; None if missing."""
 
     requested: Optional[int] = None
     total: Optional[int] = None
@@ -34,14 +34,14 @@ class OutOfMemory:
 
     @property
     def gap(self) -> Optional[int]:
-        """What the allocator holds but does not use."""
+        """Return what the allocator holds but does not use."""
         if self.reserved is None or self.allocated is None:
             return None
         return max(0, self.reserved - self.allocated)
 
     @property
     def others(self) -> Optional[int]:
-        """What other processes hold on the card."""
+        """Return what other processes hold on the card."""
         mine = self.in_use if self.in_use is not None else self.reserved
         if None in (self.total, self.free) or mine is None:
             return None
@@ -49,7 +49,7 @@ class OutOfMemory:
 
     @property
     def case(self) -> str:
-        """Which case the numbers show: big request, fragmentation, neighbour, or plain."""
+        """Return which case the numbers show: big request, fragmentation, neighbour, or plain."""
         if self.requested is None or not self.total:
             return "plain"
         if self.requested > self.total / 2:
@@ -64,14 +64,14 @@ class OutOfMemory:
         return "plain"
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for --json, with what follows from the numbers."""
+        """Return the JSON form for --json, with the conclusions from the numbers."""
         known = {f"{name}_bytes": value for name, value in vars(self).items() if value is not None}
         extra = {"gap_bytes": self.gap, "others_bytes": self.others}
         return {**known, **{key: value for key, value in extra.items() if value is not None}, "case": self.case}
 
 
 def parse(line: str) -> Optional[OutOfMemory]:
-    """Read a line's numbers; None when it is no such line."""
+    """Read a line's numbers; None if it is not such a line."""
     if "out of memory" not in line and "OutOfMemory" not in line:
         return None
     found = {name: _size(patterns, line) for name, patterns in _FIELDS.items()}
@@ -82,7 +82,7 @@ def parse(line: str) -> Optional[OutOfMemory]:
 
 
 def rung(entry: str, numbers: Optional[OutOfMemory]) -> str:
-    """Name the rung of the ladder for this case; rungs are numbered cheapest first."""
+    """Return the remedy number for this case; remedies are numbered cheapest first."""
     case = numbers.case if numbers else "plain"
     if entry == "U11" or case == "neighbour":
         return "rung 0: free the card or take another; do not change the model"

@@ -1,5 +1,5 @@
 """Which finding counts: evidence nearest to the hardware first, the more specific before the broader, causes
-before their echoes (docs/doctor.md)."""
+before their consequences (docs/doctor.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .evidence import Context, Evidence
 from .oom import OutOfMemory, parse
 
 _FALLBACK = 9
-_OUTLIVED = 4  # with exit code 0, only what lies below this tier, and dynamics, still means something
+_OUTLIVED = 4  # with exit code 0, only entries below this tier, and dynamics, still count
 _DYNAMICS = 7
 _NEARLY_FULL = 0.95
 _SUMMARIES = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "RayTaskError", "ActorDiedError")
@@ -19,7 +19,7 @@ _SUMMARIES = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedExcept
 
 @dataclass(frozen=True)
 class Candidate:
-    """An entry with its evidence, before it is known whether it is the one to report."""
+    """An entry with its evidence, before it is known whether it is reported."""
 
     entry: Entry
     evidence: Tuple[Evidence, ...]
@@ -31,7 +31,7 @@ class Candidate:
 
 
 def ranked(book: Book, candidates: List[Candidate], context: Context) -> List[Candidate]:
-    """Keep what counts, most telling first."""
+    """Keep what counts, most significant first."""
     kept = [item for item in candidates if not item.entry.platform or item.entry.platform == context.family]
     if context.exit_code == 0:
         kept = [item for item in kept if item.entry.tier < _OUTLIVED or item.entry.tier == _DYNAMICS]
@@ -43,7 +43,7 @@ def ranked(book: Book, candidates: List[Candidate], context: Context) -> List[Ca
 
 
 def _specialised(book: Book, item: Candidate, context: Context) -> Candidate:
-    """Turn a broad entry into the one that the numbers and readings show."""
+    """Replace a broad entry by the specific one that the numbers and readings show."""
     entry = item.entry
     if entry.id == "U10" or "U10" in entry.refines:
         numbers = parse(item.evidence[0].text)
@@ -78,7 +78,7 @@ def _become(book: Book, item: Candidate, wanted: str, note: str = "") -> Candida
     if not wanted or wanted == item.entry.id:
         return item
     at = book.index_of().get(wanted)
-    # an entry without signs, exits or states is not in the book: it inherits this one's place
+    # An entry without signs, exits or states is not in the catalogue: it inherits this one's place.
     entry = book.entries[at] if at is not None else item.entry._replace(id=wanted, refines=(item.entry.id,))
     return replace(item, entry=entry, instead_of=(*item.instead_of, item.entry.id), note=note or item.note)
 
@@ -117,7 +117,7 @@ def _without_broader(book: Book, items: List[Candidate]) -> List[Candidate]:
 
 
 def _without_fallbacks(items: List[Candidate]) -> List[Candidate]:
-    """A bare traceback or a launcher's summary says nothing beside a real finding, or on another finding's line."""
+    """Drop a bare traceback or a launcher's summary beside a real finding, or on another finding's line."""
     named = {_place(item) for item in items if item.entry.tier < _FALLBACK or item.entry.follows}
     items = [item for item in items if item.entry.tier < _FALLBACK or item.entry.follows or not _echo(item, named)]
     if any(item.entry.tier < _FALLBACK and not item.entry.follows for item in items):
@@ -127,7 +127,7 @@ def _without_fallbacks(items: List[Candidate]) -> List[Candidate]:
 
 
 def _echo(item: Candidate, named: Set[Tuple[str, int]]) -> bool:
-    """Whether a fallback only repeats another finding: the same line, or a launcher's own exception."""
+    """Return whether a fallback only repeats another finding: the same line, or a launcher's own exception."""
     summary = any(word in item.evidence[0].text for word in _SUMMARIES)
     return _place(item) in named or (bool(named) and summary)
 

@@ -1,6 +1,6 @@
-"""The one prescribed answer to a class of failure (docs/decisions/0021).
+"""The one prescribed remedy for each class of failure (docs/decisions/0021).
 
-Pure. Nothing here shrinks an experiment, edits a configuration, or starts again what failed the same way twice.
+Pure. Nothing here shrinks an experiment, edits a configuration, or restarts what failed the same way twice.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ AGAIN, RESUME, PRUNE, STOP, RENT_AGAIN, ASK = "again", "resume", "prune_then_aga
 GOES_ON = (AGAIN, RESUME, PRUNE)
 
 SAME = "the identical command again"
-WAITS_S: Tuple[float, ...] = (2.0, 10.0, 60.0, 300.0)  # before try 2, 3, ...; the last one stays
+WAITS_S: Tuple[float, ...] = (2.0, 10.0, 60.0, 300.0)  # before try 2, 3, ...; the last one repeats
 _INTERRUPTED = ("reboot", "preempted", "walltime", "hangup", "killed", "unknown")
 
 
 class Ended(NamedTuple):
-    """What is known when an attempt has failed."""
+    """The facts known when an attempt has failed."""
 
     klass: str
     verdict: str
-    tries: int  # attempts since a person, or new work, last gave a fresh bound
+    tries: int  # attempts since a person, or new work, last reset the limit
     most: int  # that the plan allows
     repeats: int = 1  # how often in a row it failed by this very sign at this very step
-    saved: bool = False  # the attempt left newer work than it began with
-    scratch: bool = False  # the job names files that may go
-    grace_s: float = 0.0  # how long a box that was announced to go may still be seen
+    saved: bool = False  # the attempt left newer work than it started with
+    scratch: bool = False  # the job names files that may be deleted
+    grace_s: float = 0.0  # how long a box that was announced to be taken away may still be seen
     cluster: bool = False  # another node sees the run's folder
 
 
 class Remedy(NamedTuple):
-    """What is done, why, after how long; fresh when new work gives a fresh bound."""
+    """The action, the reason, and the delay; `fresh` if new work resets the limit on attempts."""
 
     remedy: str
     why: str
@@ -57,7 +57,7 @@ def choose(ended: Ended) -> Remedy:
 
 
 def leaving(cluster: bool = False, saved: str = "its checkpoint", run: str = "RUN") -> str:
-    """What to do about a broken machine; nothing of ours moves a run to another box."""
+    """Return what to do about a broken machine; Leasehold does not move a run to another box."""
     if cluster:
         return "use another node (slurm: flags: [--exclude=NODE]); the run folder is on the cluster's shared disk"
     return (
@@ -67,7 +67,7 @@ def leaving(cluster: bool = False, saved: str = "its checkpoint", run: str = "RU
 
 
 def wait_s(tries: int) -> float:
-    """Return the pause before the next try, after so many."""
+    """Return the pause before the next try, after this many."""
     return pause_after(tries, WAITS_S)
 
 
@@ -97,7 +97,7 @@ def _make_room(ended: Ended) -> Remedy:
 
 
 def _pause_s(ended: Ended) -> float:
-    """An interruption is nobody's fault: the first one costs no pause."""
+    """Return the pause; an interruption is nobody's fault, so the first one costs no pause."""
     if ended.verdict in _INTERRUPTED:
         return 0.0 if ended.tries <= 1 else wait_s(ended.tries - 1)
     return wait_s(ended.tries)

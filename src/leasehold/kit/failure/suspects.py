@@ -1,4 +1,4 @@
-"""From what was read to suspects: every source of evidence, ranked, the first failing rank noted. Both ends use it."""
+"""Rank every source of evidence into suspects and note the first failing rank. Both ends use it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEXT_CHARS = 600
 
 @dataclass(frozen=True)
 class ReadLog:
-    """One log after reading: what it is called, which rank wrote it if that can be told, what it holds."""
+    """One log after reading: its name, the rank that wrote it if known, its findings."""
 
     name: str
     rank: Optional[int]
@@ -26,7 +26,7 @@ class ReadLog:
 
 
 def suspects(book: Book, logs: Sequence[ReadLog], context: Context) -> Tuple[List[Candidate], List[Candidate]]:
-    """Rank what the logs, the exit code, the states and the readings show: failures, and what is worth knowing."""
+    """Rank what the logs, the exit code, the states and the readings show: failures, and notices."""
     candidates = [_from_hit(book, log, hit) for log in logs for hit in log.scan.hits]
     failures = [item for item in candidates if item.entry.kind == "failure"]
     failures += _from_exit(book, context, bool(failures))
@@ -46,7 +46,7 @@ def _from_hit(book: Book, log: ReadLog, hit: Hit) -> Candidate:
 
 
 def _from_exit(book: Book, context: Context, explained: bool) -> List[Candidate]:
-    """An exit code says something only where the log does not, and never for sure."""
+    """Return suspects from the exit code, which counts only if the log shows nothing, and never for certain."""
     code = context.exit_code
     if code in (None, 0) or explained:
         return []
@@ -67,14 +67,14 @@ def _from_states(book: Book, context: Context) -> List[Candidate]:
 
 
 def _state_fits(entry: Entry, context: Context) -> bool:
-    """States such as `offline` or `pending` mean a platform's own thing only on that platform."""
+    """Return whether a state applies: `offline` or `pending` has its special meaning only on its own platform."""
     owners = {"VAST": "vastai", "RP": "runpod", "LAM": "lambda", "PS": "paperspace", "NB": "kaggle"}
     prefix = entry.id.rstrip("0123456789")
     return prefix not in owners or owners[prefix] == context.family
 
 
 def _first_rank_noted(items: List[Candidate]) -> List[Candidate]:
-    """Where some ranks only timed out, say which rank failed first."""
+    """If some ranks only timed out, note which rank failed first."""
     waited = [item for item in items if item.entry.follows and item.entry.id in ("MN3", "NC1")]
     causes = [item for item in items if not item.entry.follows]
     if not waited or not causes:

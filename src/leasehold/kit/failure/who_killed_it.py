@@ -1,7 +1,7 @@
-"""The ladder of a vanished process: which of the things that end a process without its consent did it.
+"""Determine what ended a vanished process: rules in order of evidence, and the first that holds is the verdict.
 
-Pure: facts in, verdict out. Every rung names what it rests on; a fact that could not be had decides nothing, and where
-no rung holds the verdict is unknown. Only `oom` ever speaks for less memory.
+Pure: facts in, verdict out. Every rule names its evidence; a fact that could not be read decides nothing, and if
+no rule holds the verdict is unknown. Only `oom` ever leads to using less memory.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import signal
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
-EXITED = "exited"  # not vanished: the program ended with a code of its own
+EXITED = "exited"  # not vanished: the program ended with its own exit code
 REBOOT, OOM, PREEMPTED, WALLTIME = "reboot", "oom", "preempted", "walltime"
 HANGUP, KILLED, CRASHED, STALLED, UNKNOWN = "hangup", "killed", "crashed", "stalled", "unknown"
-DIVERGED = "diverged"  # we ended it ourselves because its loss was not finite and the job says: stop
+DIVERGED = "diverged"  # we ended it ourselves because its loss was not finite and the job demands a stop
 VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, STALLED, UNKNOWN, DIVERGED)
 
 NO_OOM = "the kernel killed nothing for memory in this cgroup"
-CLOCK_TOLERANCE_S = 180.0  # a platform's clock starts before our attempt does, and fires when its scheduler looks
+CLOCK_TOLERANCE_S = 180.0  # a platform's clock starts before our attempt does, and fires when its scheduler checks
 _BY_ITSELF = {
     signal.SIGSEGV: "SIGSEGV",
     signal.SIGABRT: "SIGABRT",
@@ -27,7 +27,7 @@ _BY_ITSELF = {
 
 
 class Vanished(NamedTuple):
-    """What is known of an attempt that ended; None is unknown."""
+    """The facts about an attempt that ended; None is unknown."""
 
     code: Optional[int] = None
     signal: Optional[int] = None
@@ -36,25 +36,25 @@ class Vanished(NamedTuple):
     boot_now: str = ""
     oom_kills_then: Optional[int] = None
     oom_kills_now: Optional[int] = None
-    stalled: bool = False  # we ended it ourselves because it stood still and the job says: again
-    diverged: str = ""  # what was seen of its loss when we ended it
-    kernel: Sequence[str] = ()  # lines of the kernel's log about our own processes
+    stalled: bool = False  # we ended it ourselves because it stalled and the job demands a restart
+    diverged: str = ""  # the observed loss when we ended it
+    kernel: Sequence[str] = ()  # lines of the kernel log about our own processes
     kernel_readable: bool = False
-    noticed: str = ""  # who announced that the box will be taken away
+    noticed: str = ""  # source of the announcement that the box will be taken away
     all_told: bool = False  # keeper or caretaker got SIGTERM too, so it was not meant for the trainer alone
     age_s: Optional[float] = None
     clocks: Sequence[Tuple[str, float]] = ()  # the platform's own: name, seconds from the run's start
 
 
 class Verdict(NamedTuple):
-    """What ended it, and the lines that this rests on."""
+    """The cause of the end, and the lines that support it."""
 
     word: str
     evidence: Tuple[str, ...]
 
 
 def descend(facts: Vanished) -> Verdict:
-    """Go down the ladder; the first rung that holds is the verdict."""
+    """Check the rules in order; the first that holds is the verdict."""
     for rung in (_reboot, _diverged, _oom, _preempted, _stalled, _walltime, _exited, _hangup, _crashed, _killed):
         found = rung(facts)
         if found is not None:
@@ -100,7 +100,7 @@ def _preempted(facts: Vanished) -> Optional[Verdict]:
 def _stalled(facts: Vanished) -> Optional[Verdict]:
     if not facts.stalled or (facts.signal is None and not facts.lost):
         return None
-    return Verdict(STALLED, ("it stood still, and we ended it as its job says",))
+    return Verdict(STALLED, ("it stalled, and we ended it as its job says",))
 
 
 def _walltime(facts: Vanished) -> Optional[Verdict]:
@@ -134,13 +134,13 @@ def _killed(facts: Vanished) -> Optional[Verdict]:
     if facts.signal is None:
         return None
     if facts.signal in (signal.SIGTERM, signal.SIGKILL) and facts.all_told:
-        return Verdict(PREEMPTED, ("SIGTERM came to its keeper too: everything here was told to end",))
+        return Verdict(PREEMPTED, ("SIGTERM came to its keeper too: everything on this machine was asked to end",))
     said = "signal %d from outside; our own journal has no kill" % facts.signal
     return Verdict(KILLED, (said, *_ruled_out(facts)))
 
 
 def _ruled_out(facts: Vanished) -> List[str]:
-    """Say which rungs were looked at and did not hold; an unreadable one clears nothing."""
+    """Report which rules were checked and did not hold; an unreadable fact rules nothing out."""
     grown = _oom_delta(facts)
     said = ["nobody saw it end"] if facts.lost else []
     if facts.boot_then and facts.boot_then == facts.boot_now:

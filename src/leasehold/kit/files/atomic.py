@@ -1,4 +1,4 @@
-"""Files that are whole or absent, whatever dies in between."""
+"""Write files that are whole or absent, whatever process dies in between."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write_atomic(path: str, data: bytes, durable: bool = True, mode: int = 0o644
 
 @contextlib.contextmanager
 def replacing(path: str, temp: str, durable: bool = True, mode: int = 0o644) -> Iterator[int]:
-    """Give a sibling to write to; it takes the path's place when all went well, and is gone otherwise."""
+    """Yield a sibling path to write to; it replaces the path on success and is removed otherwise."""
     careful = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | careful, mode)
     try:
@@ -45,7 +45,7 @@ def write_json(path: str, value: Any, durable: bool = True) -> None:
 
 
 def spell_json(value: Any) -> bytes:
-    """Spell value as our files have it; half a character becomes its escape."""
+    """Encode value as our JSON files hold it; a lone surrogate becomes its escape."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -60,7 +60,7 @@ def read_json(path: str) -> Optional[Dict[str, Any]]:
 
 
 def read_object(path: str) -> Optional[Dict[str, Any]]:
-    """Return the object in path, None only when nothing is there; what cannot be read raises ValueError."""
+    """Return the object in path, None only if nothing is there; an unreadable file raises ValueError."""
     try:
         with open(path, "rb") as file:
             value = json.loads(file.read().decode("utf-8"))
@@ -76,7 +76,7 @@ def read_object(path: str) -> Optional[Dict[str, Any]]:
 
 
 def read_small(path: str, most_bytes: int = -1) -> bytes:
-    """Return the first bytes of a file, all by default; nothing where it cannot be read."""
+    """Return the first bytes of a file, all by default; empty if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(most_bytes)
@@ -85,7 +85,7 @@ def read_small(path: str, most_bytes: int = -1) -> bytes:
 
 
 def read_link(path: str) -> str:
-    """Return where a link points, nothing where it cannot be read."""
+    """Return the target of a link, empty if it cannot be read."""
     try:
         return os.readlink(path)
     except OSError:
@@ -93,14 +93,14 @@ def read_link(path: str) -> str:
 
 
 def write_all(fd: int, data: Union[bytes, memoryview]) -> None:
-    """Write every byte; os.write may take only some."""
+    """Write every byte; os.write may accept only some."""
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
 
 
 def fsync_folder(folder: str) -> None:
-    """Make a rename in folder survive a power cut, where the filesystem can."""
+    """Make a rename in folder survive a power cut, if the filesystem can."""
     try:
         fd = os.open(folder, os.O_RDONLY)
     except OSError:  # Windows cannot open folders; the rename itself is still atomic

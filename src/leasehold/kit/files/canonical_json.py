@@ -1,4 +1,4 @@
-"""One spelling for JSON, so that two ends hash the same bytes."""
+"""Canonical JSON, so that both ends hash the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def canonical(value: Any) -> bytes:
 
 
 def digest(value: Any) -> str:
-    """Hash the canonical spelling with sha256."""
+    """Hash the canonical JSON with sha256."""
     return sha256(canonical(value))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Tuple
 SCHEMA = "leasehold.checkpoint/1"
 SUFFIX = ".safetensors"
 TREE = "leasehold.tree"
-PICKLED = "leasehold.pickled."  # tensors of this name hold a pickle: what no plain value could spell
+PICKLED = "leasehold.pickled."  # tensors of this name hold a pickle: what no plain value could represent
 CHUNK_BYTES = 16 << 20
 PAGE_BYTES = 4096
 _NO_DIGEST = "0" * 64
@@ -25,7 +25,7 @@ _MAX_HEADER_BYTES = 100_000_000  # what the safetensors library accepts
 
 
 class Damaged(Exception):
-    """The file is not what its writer wrote; str() says what was seen."""
+    """The file is not what its writer wrote; str() describes what was found."""
 
 
 class Entry(NamedTuple):
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What the beginning of a file says."""
+    """The contents of a file's header."""
 
     facts: Dict[str, str]
     entries: Dict[str, Entry]
@@ -50,7 +50,7 @@ class Header(NamedTuple):
 
 
 def spell_header(entries: Iterable[Entry], facts: Dict[str, str]) -> bytes:
-    """Spell the beginning of a file, with zeros for its digest."""
+    """Encode the beginning of a file, with zeros for its digest."""
     spelled = {
         entry.name: {"dtype": entry.dtype, "shape": list(entry.shape), "data_offsets": [entry.begin, entry.end]}
         for entry in entries
@@ -63,7 +63,7 @@ def spell_header(entries: Iterable[Entry], facts: Dict[str, str]) -> bytes:
 
 
 def root_digest(raw_header: bytes, chunks: Iterable[bytes]) -> str:
-    """Fold the header and the digests of all chunks into one."""
+    """Combine the header and the digests of all chunks into one."""
     root = hashlib.sha256(raw_header)
     for chunk in chunks:
         root.update(chunk)
@@ -95,7 +95,7 @@ def parse_header(fd: int) -> Header:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged("its header cannot be read: %s" % str(error)[:120]) from error
     if not ours:
-        raise Damaged("it says schema %r, this version reads %s" % (str(facts["schema"])[:60], SCHEMA))
+        raise Damaged("its schema is %r, this version reads %s" % (str(facts["schema"])[:60], SCHEMA))
     data_at, data_bytes = 8 + length, max([entry.end for entry in entries.values()] or [0])
     if size != data_at + data_bytes:
         raise Damaged("the file has %d bytes, its header accounts for %d" % (size, data_at + data_bytes))

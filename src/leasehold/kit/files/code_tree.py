@@ -13,17 +13,17 @@ SCHEMA = "leasehold.tree/1"
 
 
 def tree_text(entries: Iterable[Dict[str, Any]]) -> bytes:
-    """Spell a tree as its hash is taken of it: sorted {path, bytes, sha256, exec} entries, links as {path, link}."""
+    """Return the text that a tree's hash covers: sorted {path, bytes, sha256, exec} and {path, link} entries."""
     return canonical({"schema": SCHEMA, "entries": sorted(entries, key=lambda entry: str(entry["path"]))})
 
 
 def tree_hash(entries: Iterable[Dict[str, Any]]) -> str:
-    """Name a tree by its files."""
+    """Return the hash that names a tree."""
     return sha256(tree_text(entries))
 
 
 def read_tree_text(text: bytes, name: str) -> List[Dict[str, Any]]:
-    """Return the entries that go by this name; what has another hash or shape raises ValueError."""
+    """Return the entries of a tree with this hash; text of another hash or shape raises ValueError."""
     got = sha256(text)
     if got != name:
         raise ValueError("the code's list arrived as %s, not as %s" % (got[:12], name[:12]))
@@ -34,7 +34,7 @@ def read_tree_text(text: bytes, name: str) -> List[Dict[str, Any]]:
 
 
 def name_of(entry: Dict[str, Any]) -> str:
-    """Name the blob of a tree entry; an executable file is another inode, since links share their mode."""
+    """Name the blob of a tree entry; an executable file has its own inode, since hard links share their mode."""
     return str(entry["sha256"]) + ("x" if entry.get("exec") else "")
 
 

@@ -1,7 +1,7 @@
-"""A kernel lock on a file, and ghost locks: held on a file that was deleted or replaced, so that its path looks free.
+"""A kernel lock on a file, and ghost locks: held on a file that was deleted or replaced, so its path looks free.
 
 A flock belongs to the inode, not to the path. After `find -name '*.lock' -delete` the holder still holds the old
-inode, and the next taker creates and locks a new one. Both then believe that they are alone.
+inode, and the next process creates and locks a new one. Both then believe that they are alone.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import time
 from typing import Dict, List, Optional, Tuple
 
 _DELETED = " (deleted)"
-_GOOD_FOR_S = 0.1  # a look at thousands of cells reads the table once
+_GOOD_FOR_S = 0.1  # a survey of thousands of cells reads the table once
 
 _read: Tuple[float, Dict[str, List[int]]] = (float("-inf"), {})
 
 
 def try_lock(path: str) -> Optional[int]:
-    """Take the lock and return its fd, or None when somebody holds it, be it on a deleted file of this name."""
-    import fcntl  # here: Windows has none
+    """Take the lock and return its fd, or None if another process holds it, even on a deleted file of this name."""
+    import fcntl  # imported here: Windows has none
 
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -27,7 +27,7 @@ def try_lock(path: str) -> Optional[int]:
         except BlockingIOError:
             os.close(fd)
             return None
-        if not is_at(fd, path):  # deleted between open and lock: that one keeps nobody out
+        if not is_at(fd, path):  # deleted between open and lock: that lock excludes nobody
             os.close(fd)
         elif set(ghost_holders(path)) - {os.getpid()}:
             os.close(fd)
@@ -37,7 +37,7 @@ def try_lock(path: str) -> Optional[int]:
 
 
 def is_at(fd: int, path: str) -> bool:
-    """Tell whether the open file is still the one at this path."""
+    """Return whether the open file is still the one at this path."""
     try:
         held, there = os.fstat(fd), os.stat(path)
     except OSError:
@@ -46,9 +46,9 @@ def is_at(fd: int, path: str) -> bool:
 
 
 def ghost_holders(path: str, fresh: bool = True) -> List[int]:
-    """List live processes that hold a lock on a deleted file of this name; empty where the kernel does not say.
+    """List live processes that hold a lock on a deleted file of this name; empty if the kernel does not report it.
 
-    A lock whose taker has ended (it lives on in a child) is not listed by the kernel.
+    The kernel does not list a lock whose process has ended, though it lives on in a child.
     """
     global _read
     now = time.monotonic()
@@ -59,7 +59,7 @@ def ghost_holders(path: str, fresh: bool = True) -> List[int]:
 
 
 def _deleted_and_locked() -> Dict[str, List[int]]:
-    """Map paths of deleted files to those who hold a lock and have that file open."""
+    """Map paths of deleted files to the processes that hold a lock and have that file open."""
     found: Dict[str, List[int]] = {}
     for pid in _lockers():
         folder = "/proc/%d/fd" % pid
@@ -74,7 +74,7 @@ def _deleted_and_locked() -> Dict[str, List[int]]:
 
 
 def _lockers() -> List[int]:
-    """List the processes that took an exclusive flock and live."""
+    """List the live processes that took an exclusive flock."""
     try:
         with open("/proc/locks", "rb") as file:
             lines = file.read().split(b"\n")

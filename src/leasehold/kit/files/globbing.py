@@ -21,12 +21,12 @@ class Found(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """Return whether it is a regular file."""
         return stat.S_ISREG(self.info.st_mode)
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symlink."""
+        """Return whether it is a symlink."""
         return stat.S_ISLNK(self.info.st_mode)
 
 
@@ -65,7 +65,7 @@ def walk(root: str) -> Iterator[Found]:
 
 
 class Matches:
-    """What any of some patterns names below a root, as the walk comes to it; afterwards, who named nothing."""
+    """The files below a root that match any of some patterns; afterwards, the patterns that matched nothing."""
 
     def __init__(self, root: str, patterns: Sequence[str]) -> None:
         self._root = root
@@ -84,7 +84,7 @@ class Matches:
 
     @property
     def unmatched(self) -> List[str]:
-        """The patterns that have named nothing so far."""
+        """Return the patterns that have matched nothing so far."""
         return [pattern for index, pattern in enumerate(self._patterns) if index not in self._hit]
 
 
@@ -120,7 +120,7 @@ def _segment_regex(segment: str) -> str:
 
 
 def _class_end(segment: str, start: int) -> int:
-    """Find the bracket that closes a class, -1 if none does; the first character listed is never it."""
+    """Return the bracket that closes a class, -1 if none; the first character listed never closes it."""
     first = start + 1 if segment[start : start + 1] in ("!", "^") else start
     return segment.find("]", first + 1)
 
@@ -134,7 +134,7 @@ def _class_regex(body: str) -> str:
             high = listed[position + 2]
             position += 2
         position += 1
-        if low <= high:  # a range backwards, such as [z-a], holds nothing
+        if low <= high:  # a reversed range, such as [z-a], matches nothing
             items.append(re.escape(low) + "-" + re.escape(high))
     if not items:
         return "[^/]" if negated else "(?!)"

@@ -1,8 +1,8 @@
 """An append-only file of JSON lines whose every prefix is readable.
 
 One writer at a time (the caller holds a lock). A line counts once its newline is on disk; a torn tail is
-what a kill left behind, and the next writer cuts it off. A line that cannot be read before others that can
-(a failing disk, an editor) is passed over by every reader, and nothing after it is ever cut off.
+left by a kill, and the next writer cuts it off. An unreadable line before readable ones
+(a failing disk, an editor) is skipped by every reader, and nothing after it is ever cut off.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Event = Dict[str, Any]
 
 
 class Journal:
-    """The writing end; opening it mends a torn tail."""
+    """The writing end; opening it removes a torn tail."""
 
     def __init__(self, path: str, follow: FrozenSet[str] = frozenset()) -> None:
-        """Open it; events of the kinds in `follow` become durable with the next one that is, or at the end."""
+        """Open it; events of the kinds in `follow` become durable with the next event that is, or at the end."""
         self.path = path
         self._follow = follow
         self._behind = False
@@ -35,7 +35,7 @@ class Journal:
         self._next = events[-1]["n"] + 1 if events else 1
 
     def append(self, kind: str, **data: Any) -> Event:
-        """Write one event and make it durable before returning, unless it is of those that follow."""
+        """Write one event and make it durable before returning, unless its kind is in `follow`."""
         event: Event = {"n": self._next, "t": round(time.time(), 3), "k": kind}
         event.update(data)
         line = _line(event)
@@ -52,7 +52,7 @@ class Journal:
         return event
 
     def extend(self, items: Iterable[Event]) -> List[Event]:
-        """Write several events {k, …} and make them durable together; either a prefix of them is read later, or all."""
+        """Write several events {k, …} and make them durable together; a later read returns a prefix of them or all."""
         events: List[Event] = []
         for item in items:
             head: Event = {"n": self._next + len(events), "t": round(time.time(), 3), "k": item["k"]}
@@ -73,7 +73,7 @@ class Journal:
 
     @property
     def size_bytes(self) -> int:
-        """How long the file is: where a reader of what comes next begins."""
+        """Return the length of the file: the offset of the next event."""
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ def _line(event: Event) -> bytes:
 
 
 class Scan(NamedTuple):
-    """What a journal says, where its last whole event ends, and which of its lines before that cannot be read."""
+    """A journal's events, the end of the last whole one, and the earlier lines that cannot be read."""
 
     events: List[Event]
     offset: int
@@ -107,9 +107,9 @@ class Scan(NamedTuple):
 
 
 def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event], int]:
-    """Return whole events from byte offset on, at least one however long, and the offset after the last of them.
+    """Return whole events from a byte offset on, at least one however long, and the offset after the last of them.
 
-    A line that cannot be read is passed over if an event follows it; what follows no event may be half written yet.
+    An unreadable line is skipped if an event follows it; a last line may be half written yet.
     """
     try:
         with open(path, "rb") as file:
@@ -117,7 +117,7 @@ def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event
             data = file.read(limit_bytes)
             data += b"" if data.endswith(b"\n") else file.readline()
             found = _parsed(data, offset)
-            if not found.events and data:  # nothing but lines that cannot be read, as far as was looked
+            if not found.events and data:  # only unreadable lines within the bytes examined
                 found = _parsed(data + file.read(), offset)
     except FileNotFoundError:
         return [], 0
@@ -125,7 +125,7 @@ def read_from(path: str, offset: int, limit_bytes: int = -1) -> Tuple[List[Event
 
 
 def scan(path: str) -> Scan:
-    """Read a journal from its beginning, and say which lines cannot be read."""
+    """Read a journal from its beginning, and report which lines cannot be read."""
     try:
         with open(path, "rb") as file:
             return _parsed(file.read(), 0)
@@ -153,7 +153,7 @@ def _parsed(data: bytes, offset: int) -> Scan:
 def _event(line: bytes) -> Optional[Event]:
     try:
         event = json.loads(line)
-    except (ValueError, RecursionError):  # torn, or a torn line that a later write completed into nonsense
+    except (ValueError, RecursionError):  # torn, or a torn line that a later write turned into invalid JSON
         return None
     return event if isinstance(event, dict) and isinstance(event.get("n"), int) else None
 

@@ -1,4 +1,4 @@
-"""What the box has: path, bytes, sha256 of every promised artifact, in one sealed file."""
+"""The artifacts on the box: path, bytes and sha256 of each, in one sealed file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .paths import UnsafePath, check_name, check_relative, open_below
 from .sha256 import blocks, hash_blocks
 
 SCHEMA = "leasehold.manifest/1"
-TINY_BYTES = 128 << 10  # a file up to this size is summed while it is sent, so that it is opened once
+TINY_BYTES = 128 << 10  # a file up to this size is hashed while it is sent, so that it is opened once
 
 Row = Tuple[str, str, int, int]  # cell, path, bytes, mtime_ns
 
 
 class ManifestError(Exception):
-    """The artifacts cannot be sealed, or a manifest is not one; str() names the path."""
+    """The artifacts cannot be sealed, or a manifest is invalid; str() names the path."""
 
 
 def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]) -> Dict[str, Any]:
-    """Hash every artifact of every cell; refuse symlinks, empty files and promised files that are absent."""
+    """Hash every artifact of every cell; refuse symlinks, empty files and missing promised files."""
     roster: Dict[str, List[Dict[str, Any]]] = {}
     for cell, found in sorted(survey(cells, patterns)):
         roster.setdefault(cell, []).append(_hash_entry(cells[cell], found))
@@ -31,7 +31,7 @@ def build(run: str, plan_sha256: str, cells: Dict[str, str], patterns: List[str]
 
 
 def survey(cells: Dict[str, str], patterns: List[str]) -> Iterator[Tuple[str, Found]]:
-    """Yield every artifact of every cell unread, as it is found; refuse symlinks, empty files and absent promises."""
+    """Yield every artifact of every cell unread, as it is found; refuse symlinks, empty files and missing promises."""
     some = False
     for cell, root in sorted(cells.items()):
         matches = Matches(root, patterns)
@@ -47,7 +47,7 @@ def survey(cells: Dict[str, str], patterns: List[str]) -> Iterator[Tuple[str, Fo
 def assemble(
     run: str, plan_sha256: str, patterns: List[str], roster: Dict[str, List[Dict[str, Any]]]
 ) -> Dict[str, Any]:
-    """Make the manifest of entries that are hashed."""
+    """Build the manifest from hashed entries."""
     return {
         "schema": SCHEMA,
         "run": run,
@@ -60,12 +60,12 @@ def assemble(
 
 
 def encode(manifest: Dict[str, Any]) -> bytes:
-    """Spell a manifest the one way that its hash is taken of."""
+    """Encode a manifest in the one form that its hash is computed over."""
     return canonical(manifest)
 
 
 def parse(value: Any, run: str) -> Dict[str, Any]:
-    """Check a manifest that came from an untrusted box and return it."""
+    """Check and return a manifest that came from an untrusted box."""
     if not isinstance(value, dict) or "schema" not in value:
         raise ManifestError("not a manifest of schema %s" % SCHEMA)
     if value["schema"] != SCHEMA:
@@ -83,13 +83,13 @@ def parse(value: Any, run: str) -> Dict[str, Any]:
 
 
 class Listed:
-    """The list of files of an untrusted box, checked as it comes; their sums are still to come."""
+    """The list of files of an untrusted box, checked as it arrives; their hashes follow later."""
 
     def __init__(self) -> None:
         self._names: Dict[str, _Names] = {}
 
     def check(self, rows: Any) -> List[Row]:
-        """Check the next [cell, path, bytes, mtime_ns]; on the box, all that came so far can stand side by side."""
+        """Check the next [cell, path, bytes, mtime_ns]; all files so far must be able to coexist on the box."""
         checked = []
         try:
             for cell, path, size, mtime_ns in rows:
@@ -108,7 +108,7 @@ class Listed:
 
 
 class _Names:
-    """The paths of one cell: none twice, and none below another. Where case does not count is home's concern."""
+    """The paths of one cell: no duplicates, and none below another. Case-insensitive conflicts are home's concern."""
 
     def __init__(self, cell: str) -> None:
         self._cell = cell
@@ -116,7 +116,7 @@ class _Names:
         self._folders: Set[str] = set()
 
     def add(self, path: Any) -> None:
-        """Take one more, or say what it cannot stand beside."""
+        """Add one path, or report what it conflicts with."""
         checked = check_relative(path)
         if checked in self._files:
             raise ManifestError("cell %s: two paths are equal: %r" % (self._cell, path))
@@ -132,7 +132,7 @@ class _Names:
 
 
 def fingerprints(cells: Dict[str, str], patterns: List[str]) -> Dict[str, List[Dict[str, Any]]]:
-    """Stat every matching artifact without reading it: what the teardown gate compares."""
+    """Stat every matching artifact without reading it: the teardown gate compares these."""
     return {cell: [stat_entry(f) for f in unique(matching(root, patterns))] for cell, root in cells.items()}
 
 
@@ -148,7 +148,7 @@ def unique(hits: List[List[Found]]) -> List[Found]:
 
 
 def stat_entry(found: Found) -> Dict[str, Any]:
-    """Spell what is known of a file without reading it."""
+    """Return what is known of a file without reading it."""
     info = found.info
     return {
         "path": found.path,

@@ -1,8 +1,8 @@
-"""The newest whole checkpoint below a folder: a file that has its end, or a folder with its writer's end mark.
+"""Find the newest whole checkpoint below a folder: a file with its end, or a folder with its writer's end mark.
 
-A file is whole when its format says where it ends and it ends there. A folder is whole when it holds what its writer
-writes last, lacks no file that the one before it has, and no file in it is cut short. What cannot be known to be whole
-is never taken.
+A file is whole if its format states where it ends and it ends there. A folder is whole if it has the file that its
+writer writes last, lacks no file that the one before it has, and no file in it is truncated. A checkpoint that is not
+known to be whole is never used.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .globbing import compile_pattern, walk
 
-UNKNOWN = "its format does not say where it ends"
+UNKNOWN = "its format does not state where it ends"
 _MOST_TRIED = 20
 _MOST_READ = 16 << 20  # of a pickle or a JSON file, to its end
-_MOST_HEADER = 100_000_000  # what the safetensors library accepts
+_MOST_HEADER = 100_000_000  # the limit of the safetensors library
 _LAST_WRITTEN = re.compile(  # Hugging Face, torch DCP, orbax, our own, Accelerate
     r"(?:trainer_state\.json|\.metadata|_CHECKPOINT_METADATA|leasehold\.json|random_states_\d+\.pkl)\Z"
 )
@@ -28,14 +28,14 @@ _State = Tuple[str, _Files]
 
 
 class Found(NamedTuple):
-    """What was found for one pattern: a path below the root, and which newer ones were passed over, with the reason."""
+    """The result for one pattern: a path below the root, and the newer ones that were skipped, with the reason."""
 
     path: str
     passed_over: Tuple[Tuple[str, str], ...] = ()
 
 
 def variable_of(place: int) -> str:
-    """Name the variable that holds what was found for a pattern, by its place among a job's patterns."""
+    """Name the variable that holds the result for a pattern, by its place among a job's patterns."""
     return "LEASE_LATEST" if place == 0 else "LEASE_LATEST_%d" % (place + 1)
 
 
@@ -81,14 +81,14 @@ def _states(root: str, pattern: str) -> Dict[str, _Files]:
 
 
 def _age(state: _State) -> Tuple[int, List[Tuple[int, str]]]:
-    """When it was last written to; of equals, the higher number in the name."""
+    """Return the time of the last write; of equals, the higher number in the name wins."""
     path, files = state
     parts = [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path)]
     return max(written for _, written in files), parts
 
 
 def _why_not(root: str, path: str, files: _Files, before: Optional[_State]) -> str:
-    """Say why a state cannot be taken; empty when it is whole."""
+    """Return why a state cannot be used; empty if it is whole."""
     place = os.path.join(root, path)
     names = sorted(name for name, _ in files)
     try:
@@ -114,7 +114,7 @@ def _cut_short(place: str, names: List[str]) -> str:
 
 
 def why_unended(path: str) -> str:
-    """Say why a file is not known to be whole; empty when it is."""
+    """Return why a file is not known to be whole; empty if it is."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         head = file.read(16)
@@ -131,8 +131,8 @@ def why_unended(path: str) -> str:
 
 
 def _zip(path: str, size: int) -> str:
-    """A zip's directory stands at its end, and names a place before it for each entry."""
-    import zipfile  # here: few trainers are started with a checkpoint, and the keeper stays small
+    """Check a zip: its directory is at its end, and names an earlier place for each entry."""
+    import zipfile  # imported here: few trainers are started with a checkpoint, and the keeper stays small
 
     try:
         with zipfile.ZipFile(path) as archive:
@@ -157,7 +157,7 @@ def _safetensors(path: str, size: int, length: int) -> str:
 
 
 def _pickle(path: str, size: int) -> str:
-    """A pickle ends with a full stop; a short one is walked to it, never loaded."""
+    """Check a pickle, which ends with a full stop; a short one is walked to it, never loaded."""
     import pickletools  # as above
 
     with open(path, "rb") as file:
@@ -169,7 +169,7 @@ def _pickle(path: str, size: int) -> str:
                 pass
         except (ValueError, IndexError, KeyError, OverflowError):
             return "it is cut short"
-        return "" if file.tell() == size else UNKNOWN  # torch.save of before 1.6 lets plain numbers follow
+        return "" if file.tell() == size else UNKNOWN  # torch.save before 1.6 appends plain numbers
 
 
 def _json(path: str, size: int) -> str:
@@ -179,5 +179,5 @@ def _json(path: str, size: int) -> str:
         with open(path, "rb") as file:
             json.loads(file.read().decode("utf-8"))
     except (ValueError, RecursionError):
-        return "it is no whole JSON"
+        return "it is not complete JSON"
     return ""

@@ -8,16 +8,16 @@ import stat
 from typing import Tuple
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,99})\Z")
-# What nearly every path looks like: plain words, none of them beginning with a dot, and short enough for every rule.
+# The form of nearly every path: plain words, none starting with a dot, and short enough for every rule.
 _PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}){0,19}\Z")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in a file's place must not hold us
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)  # a pipe in a file's place must not block us
 _MAX_PATH_BYTES = 4000
 _MAX_SEGMENT_BYTES = 255
 
 
 class UnsafePath(ValueError):
-    """A name or path that may not be used; str() says why."""
+    """A name or path that may not be used; str() gives the reason."""
 
 
 def check_name(name: object, what: str = "name") -> str:
@@ -62,7 +62,7 @@ def open_below(root: str, path: str) -> int:
 
 
 class OpenedBelow:
-    """Opens regular files below a root, following no symlink; files of one folder in turn cost one open each."""
+    """Opens regular files below a root, following no symlink; consecutive files of one folder cost one open each."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -76,7 +76,7 @@ class OpenedBelow:
         self.close()
 
     def open(self, path: str) -> Tuple[int, os.stat_result]:
-        """Open a file for reading; return it with what fstat says of it."""
+        """Open a file for reading; return it with its fstat result."""
         opened = self.open_unseen(path)
         info = os.fstat(opened)
         if not stat.S_ISREG(info.st_mode):
@@ -85,14 +85,14 @@ class OpenedBelow:
         return opened, info
 
     def open_unseen(self, path: str) -> int:
-        """Open whatever has this name, without waiting; who reads from it must look whether it is a file."""
+        """Open a file without blocking or checking its type; the caller must check that it is a regular file."""
         folder, _, name = check_relative(path).rpartition("/")
         if self._fd < 0 or folder != self._folder:
             self._enter(folder)
         return os.open(name, os.O_RDONLY | _NOFOLLOW | _NONBLOCK, dir_fd=self._fd)
 
     def close(self) -> None:
-        """Let go of the folder. A second call does nothing; a later open finds it again."""
+        """Close the folder. A second call does nothing; a later open reopens it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

@@ -1,4 +1,4 @@
-"""Pipes that hold more: fewer turns between whoever writes and whoever reads."""
+"""Enlarge pipes: fewer context switches between writer and reader."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _WIDE_BYTES = 1 << 20
 
 
 def widen(pipe: int) -> None:
-    """Have a pipe hold a megabyte; an ordinary user may have 64 such, and the others stay as they are."""
-    with contextlib.suppress(ImportError, OSError):  # Windows; no pipe, not Linux, or too many
+    """Set a pipe's capacity to a megabyte; an ordinary user may have 64 such, and the others stay as they are."""
+    with contextlib.suppress(ImportError, OSError):  # Windows; not a pipe, not Linux, or too many
         import fcntl
 
         fcntl.fcntl(pipe, _F_SETPIPE_SZ, _WIDE_BYTES)

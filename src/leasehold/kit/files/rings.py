@@ -1,4 +1,4 @@
-"""Rings of readings as they lie on a disk: read on the box, and at home where a copy of them came along."""
+"""Fixed-size ring files of samples: read on the box, and at home from a copy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _READ_BYTES = 64 * WIDTH
 
 
 class Level(NamedTuple):
-    """How far apart the lines of a ring are, and how many it holds."""
+    """The interval between the lines of a ring, and its capacity."""
 
     every_s: int
     slots: int
@@ -28,7 +28,7 @@ LEVELS = (  # an hour, a day, a month: at most 3.4 MB
 
 
 def read_window(folder: str, since_unix: float, until_unix: float) -> Iterator[Record]:
-    """Yield records of a stretch of time, oldest first: each moment from the finest ring that still has it."""
+    """Yield records of a period, oldest first: each moment from the finest ring that still has it."""
     finer_from = until_unix + 1.0
     kept: List[List[Record]] = []
     for level in LEVELS:
@@ -41,13 +41,13 @@ def read_window(folder: str, since_unix: float, until_unix: float) -> Iterator[R
 
 
 def read_ring(path: str) -> List[Record]:
-    """Read the whole lines of one ring in the order they were written."""
+    """Read the whole lines of one ring in the order of writing."""
     found = [record for _, record in slots_of(path) if record is not None]
     return sorted(found, key=lambda record: int(record["n"]))
 
 
 def slots_of(path: str) -> Iterator[Any]:
-    """Yield (place, record) of a ring; None for a slot that is empty or torn."""
+    """Yield (place, record) of a ring; None for an empty or torn slot."""
     try:
         file = open(path, "rb")  # noqa: SIM115 - closed below; absent is an empty ring
     except OSError:
@@ -73,5 +73,5 @@ def _parsed(slot: bytes) -> Optional[Record]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a reading is a figure."""
+    """Return whether a reading is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)

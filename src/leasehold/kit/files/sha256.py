@@ -1,4 +1,4 @@
-"""Hash files as cheaply as their size allows: OpenSSL hashes fastest, and to load it takes longer than a little."""
+"""Hash files as cheaply as their size allows: OpenSSL is fastest, but loading it takes longer than a small hash."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Block = Union[bytes, bytearray, memoryview]
 
 
 def new_sha256(size_bytes: int) -> "hashlib._Hash":
-    """Return an empty sha256 for about so many bytes; where OpenSSL is loaded already, its own."""
+    """Return a new sha256 for about so many bytes; OpenSSL's if it is loaded already."""
     if size_bytes <= LITTLE_BYTES and "hashlib" not in sys.modules:
-        for name in ("_sha2", "_sha256"):  # Python's own, as hashlib takes them where there is no OpenSSL
+        for name in ("_sha2", "_sha256"):  # Python's own, which hashlib falls back to without OpenSSL
             try:
                 return __import__(name).sha256()  # type: ignore[no-any-return]
             except ImportError:
@@ -28,14 +28,14 @@ def new_sha256(size_bytes: int) -> "hashlib._Hash":
 
 
 def blocks(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    """Yield a file's bytes in blocks; `read` is the read method of an open file, unbuffered at best."""
+    """Yield a file's bytes in blocks; `read` is the read method of an open file, preferably unbuffered."""
     return iter(lambda: read(_BLOCK_BYTES), b"")
 
 
 def hash_blocks(
     parts: Iterable[Block], size_bytes: int = _BLOCK_BYTES, each: "Optional[Callable[..., object]]" = None
 ) -> Tuple[int, str]:
-    """Return how many bytes came and their sha256; `each` is called with every block that is hashed."""
+    """Return the number of bytes read and their sha256; `each` is called with every block that is hashed."""
     sha, count = new_sha256(size_bytes), 0
     for part in parts:
         sha.update(part)

@@ -4,7 +4,7 @@
 
 Every reader is bounded in memory and time by Limits, whatever the file claims, and raises Unreadable, never
 another error, for a file that does not load. Opening (`open_source`) and reading (`read_source`) are separate
-so that a process can give up its rights in between.
+so that a process can drop its privileges in between.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def read_source(source: Source, kind: str, limits: Limits = DEFAULT_LIMITS) -> R
 
 def guess_kind(path: str) -> str:
     """Return the kind that the file's name suggests; "bytes" when it suggests none."""
-    if path.lower().endswith(".bin"):  # a suffix of many formats; torch's by the names that its libraries give
+    if path.lower().endswith(".bin"):  # a suffix of many formats; torch's by the names that its libraries use
         return "torch" if _TORCH_BIN.match(os.path.basename(path)) else "bytes"
     return guess_format(path) or _SUFFIXES.get(os.path.splitext(path)[1].lower(), "bytes")
 

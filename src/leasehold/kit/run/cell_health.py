@@ -1,7 +1,7 @@
-"""What state a cell is in: one pure function for both ends.
+"""The state of a cell: one pure function for both ends.
 
-Facts only: locks, processes, exit records, artifacts, silence, the card, the processor. A string that the program
-prints is not among them. What is not known is None, and where that matters the state is unknown, never a guess.
+Facts only: locks, processes, exit records, artifacts, silence, the card, the processor. The program's output is
+not among them. An unknown fact is None, and if it matters the state is unknown, never a guess.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAST_SHARE = 0.5  # of the expected time: a cell that ends sooner has probably f
 
 
 class Limits(NamedTuple):
-    """From where on something counts; a job may set the first."""
+    """The thresholds; a job may set the first."""
 
     stall_after_s: float = STALL_AFTER_S  # 0 is never
     gpu_idle_percent: float = GPU_IDLE_PERCENT
@@ -32,15 +32,15 @@ USUAL = Limits()
 
 
 class Facts(NamedTuple):
-    """What is known of a cell's newest attempt."""
+    """The facts about a cell's newest attempt."""
 
-    link: bool = True  # whether whoever asks could look at all
+    link: bool = True  # whether the observer could look at all
     held: Optional[bool] = None  # the cell's lock
-    alive: Optional[bool] = None  # that very process
-    ended: Optional[bool] = None  # an exit record is there
+    alive: Optional[bool] = None  # whether that very process lives
+    ended: Optional[bool] = None  # an exit record exists
     code: Optional[int] = None
     signal: Optional[int] = None
-    sealed: Optional[bool] = None  # every promised artifact was read; False: looked for in vain; None: not yet
+    sealed: Optional[bool] = None  # every promised artifact was read; False: missing; None: not yet checked
     quiet_s: Optional[float] = None  # since the log or a result last changed
     gpu_percent: Optional[float] = None  # the busiest of its cards
     cpu_cores: Optional[float] = None  # used lately
@@ -49,14 +49,14 @@ class Facts(NamedTuple):
 
 
 class Health(NamedTuple):
-    """The state, and what it rests on."""
+    """The state, and its reasons."""
 
     state: str
     evidence: Tuple[str, ...]
 
 
 def of_ended(cell: Mapping[str, Any]) -> Facts:
-    """Collect the facts of a cell whose newest attempt lives no more, from its state as it is spelled."""
+    """Collect the facts of a cell whose newest attempt no longer lives, from its serialised state."""
     attempt, fast = cell.get("attempt") or 0, cell.get("fast") or {}
     if not attempt:
         return Facts()
@@ -74,7 +74,7 @@ def of_ended(cell: Mapping[str, Any]) -> Facts:
 
 
 def judge(facts: Facts, limits: Limits = USUAL) -> Health:
-    """Say the one state that the facts show."""
+    """Return the one state that the facts show."""
     if not facts.link:
         return Health(UNKNOWN, ("the box did not answer",))
     if facts.ended:
@@ -105,7 +105,7 @@ def _ended(facts: Facts, limits: Limits) -> Health:
 
 
 def _living(facts: Facts, limits: Limits) -> Health:
-    """Stalled is only what is silent and still by every meter that could be read, and at least one could."""
+    """Judge a live cell: stalled means silent and still by every meter that could be read, and at least one could."""
     alive = "its process lives" if facts.alive else "somebody holds its lock"
     if not limits.stall_after_s:
         return Health(RUNNING, (alive,))

@@ -1,22 +1,22 @@
-"""What may be said of an attempt after the first, on both ends: that it started again, then what its counter showed."""
+"""Statements about an attempt after the first, on both ends: that it restarted, then what its counter showed."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping
 
 STARTED_AGAIN = "started again"
-SAME_AGAIN = "same command again"  # whether it loads what it saved is the script's affair, and seen from its steps
+SAME_AGAIN = "same command again"  # whether it loads what it saved is up to the script, and seen from its steps
 MOST_KEPT = 20
 
 
 def is_setback(event: Mapping[str, Any]) -> bool:
-    """Whether an attempt began where the first one did, though more had been reached."""
+    """Return whether an attempt began where the first one did, although an earlier one had got further."""
     began, first, reached = (_whole(event, key) for key in ("began", "first", "reached"))
     return began <= first < reached
 
 
 def say_began(event: Mapping[str, Any]) -> str:
-    """Say where an attempt began, and how far the earlier ones had come; figures of an untrusted box may be none."""
+    """Describe where an attempt began, and how far earlier ones got; figures from an untrusted box may be missing."""
     unit = "epoch" if event.get("unit") == "epoch" else "step"
     began, reached = _whole(event, "began"), _whole(event, "reached")
     attempt, before = _whole(event, "attempt"), _whole(event, "before")
@@ -30,7 +30,7 @@ def say_began(event: Mapping[str, Any]) -> str:
 
 
 def kept(before: List[Dict[str, Any]], event: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """Add what a journal event says of a beginning to what a cell's state keeps."""
+    """Add the beginning that a journal event records to a cell's state."""
     names = ("attempt", "began", "first", "reached", "before", "unit")
     return [*before, {name: event.get(name) for name in names}][-MOST_KEPT:]
 

@@ -1,4 +1,4 @@
-"""Editable installs in a set-up: they make an environment that other runs share import this run's folder."""
+"""Editable installs in a set-up: they make an environment shared with other runs import this run's folder."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ EDITABLE_HINT = (
 
 
 def editable_installs(setup: str) -> List[str]:
-    """List the editable installs that a set-up's own text makes in an environment that is not the run's own."""
+    """List the editable installs that a set-up's own text makes in an environment outside the run."""
     return [" ".join(words) for words, own in _installs(setup) if not own and _is_editable(words)]
 
 
 def own_environment(setup: str) -> bool:
-    """Whether every install of a set-up goes into an environment that lies in the run's own folder."""
+    """Return whether every install of a set-up goes into an environment inside the run's own folder."""
     return all(own for _, own in _installs(setup))
 
 
 def _installs(setup: str) -> Iterator[Tuple[List[str], bool]]:
-    """Yield each install's words, and whether it goes into an environment that lies in the run's own folder."""
+    """Yield each install's words, and whether it goes into an environment inside the run's own folder."""
     entered = False
     for words in commands(setup):
         if words[:1] in (["."], ["source"]) and len(words) == 2 and words[1].endswith("/activate"):
             entered = _is_own(words[1])
         if words[:2] == ["uv", "venv"] and not any(word.startswith("/") for word in words):
-            entered = True  # where uv then installs by itself
+            entered = True  # where uv then installs by default
         place = next((at for at, word in enumerate(words) if _PIP.match(os.path.basename(word))), None)
         develops = words[1:3] == ["setup.py", "develop"] and _PYTHON.match(os.path.basename(words[0]))
         if develops or (place is not None and "install" in words[place:]):
@@ -43,7 +43,7 @@ def _installs(setup: str) -> Iterator[Tuple[List[str], bool]]:
 
 
 def _is_own(path: str) -> bool:
-    """Whether a path lies in the working folder, which is the run's own copy."""
+    """Return whether a path lies in the working folder, which is the run's own copy."""
     inside = path[5:] if path.startswith("$PWD/") else path
     return not inside.startswith(("/", "~", "$", ".."))
 

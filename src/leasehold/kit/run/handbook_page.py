@@ -11,7 +11,7 @@ from leasehold.kit.text.units import utc_minute
 from .run_state import FINISHED, TERMINAL
 
 HERE, BOX, OTHER = "sh here", "sh on the box", "sh here, with OTHER filled in"
-_NAME = re.compile(r"(.+-[0-9a-f]{10})(?:-(\d{1,6}))?\Z")  # a run's name and which time it is run; not a sweep's share
+_NAME = re.compile(r"(.+-[0-9a-f]{10})(?:-(\d{1,6}))?\Z")  # a run's name and its count; not a sweep's share
 _SHOWN_CELLS = 8
 
 Facts = Mapping[str, Any]
@@ -241,7 +241,7 @@ def _cells(state: Facts) -> List[Tuple[str, Facts]]:
 
 
 def _from_here(facts: Facts, command: str) -> str:
-    """Format a command of the box to be typed here; on this machine it must not change the person's own folder."""
+    """Format a box command to be typed at home; on this machine it must not change the person's current folder."""
     if facts.get("login"):
         return "%s %s" % (facts["login"], shlex.quote(command))
     return "(%s)" % command if "&&" in command else command

@@ -1,4 +1,4 @@
-"""Which process is meant: a pid alone is not an identity, a pid with its start time is."""
+"""Identify a process: a pid alone is not an identity, a pid with its start time is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PIECE_BYTES = 1 << 18
 
 
 class Process(NamedTuple):
-    """A process as the kernel names it."""
+    """A process as the kernel identifies it."""
 
     pid: int
     group: int
@@ -20,7 +20,7 @@ class Process(NamedTuple):
 
     @property
     def gone(self) -> bool:
-        """Whether it is dead and merely not yet reaped."""
+        """Return whether it is dead and merely not yet reaped."""
         return self.state in ("Z", "X")
 
 
@@ -36,13 +36,13 @@ def look(pid: int) -> Optional[Process]:
 
 
 def is_alive(pid: int, started: str) -> bool:
-    """Tell whether this very process still runs."""
+    """Return whether this very process still runs."""
     process = look(pid)
     return process is not None and process.started == started and not process.gone
 
 
 def boot_id() -> str:
-    """Name this boot of the machine; empty where the system does not say."""
+    """Return the id of this boot of the machine; empty if the system does not report it."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             return file.read().strip()
@@ -55,7 +55,7 @@ def marked(mark: str) -> List[Process]:
     needle = ("%s=%s" % (MARK, mark)).encode()
     found = []
     for pid in _pids():
-        process = look(pid) if _has_mark(pid, needle) else None  # nearly none has: ask that first
+        process = look(pid) if _has_mark(pid, needle) else None  # checked first, because few match
         if process is not None and not process.gone and pid != os.getpid():
             found.append(process)
     return found
@@ -68,7 +68,7 @@ def in_groups(groups: AbstractSet[int]) -> List[Process]:
 
 
 def descendants(pid: int) -> List[Process]:
-    """Find live processes below this one, whatever environment, session or group they gave themselves."""
+    """Find live processes below this one, whatever environment, session or group they set for themselves."""
     children: Dict[int, List[int]] = {}
     for one in _pids():
         try:
@@ -87,7 +87,7 @@ def descendants(pid: int) -> List[Process]:
 
 
 def session_cpu_s(session: int) -> Optional[float]:
-    """Add up the processor time of a session's live processes; None when it has none that can be read."""
+    """Add up the processor time of a session's live processes; None if none can be read."""
     tick_s = 1.0 / os.sysconf("SC_CLK_TCK")
     total, found = 0.0, False
     for pid in _pids():

@@ -1,4 +1,4 @@
-"""Let a job say `python` or `python3` on any box: images have the one, or the other, or neither on a bare PATH."""
+"""Let a job use `python` or `python3` on any box: images have the one, or the other, or neither on a bare PATH."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _NAMES = ("python3", "python")
 
 
 def with_python(environ: Mapping[str, str], root: str) -> Dict[str, str]:
-    """Return the environment with both names found; what the box itself finds always comes first.
+    """Return the environment with both names on the PATH; the box's own programs always come first.
 
-    Without any Python on the PATH, our own one's folder joins its end, so that what lies beside it is found too.
+    Without any Python on the PATH, the folder of ours is appended, so that the programs beside it are found too.
     """
     path = environ.get("PATH") or os.defpath
     found = {name: _which(name, path) for name in _NAMES}
@@ -32,9 +32,9 @@ def with_python(environ: Mapping[str, str], root: str) -> Dict[str, str]:
 
 
 def _stand_in(place: str, known: str) -> None:
-    """Write a script; where the disk lets nothing be executed, a link.
+    """Write a script; on a noexec disk, a link.
 
-    The script comes first because through a link from elsewhere a virtual environment is not recognised.
+    The script comes first because a virtual environment is not recognised through a link from elsewhere.
     """
     script = b"#!/bin/sh\nexec '%s' \"$@\"\n" % os.fsencode(known).replace(b"'", b"'\\''")
     if _holds(place, script) or (os.path.islink(place) and os.readlink(place) == known):
@@ -56,7 +56,7 @@ def _holds(place: str, data: bytes) -> bool:
 
 
 def _which(name: str, path: str) -> Optional[str]:
-    """Find a program; shutil would cost every keeper its memory."""
+    """Find a program; shutil would cost every keeper memory."""
     for folder in path.split(os.pathsep):
         place = os.path.join(folder or os.curdir, name)
         if os.path.isfile(place) and os.access(place, os.X_OK):

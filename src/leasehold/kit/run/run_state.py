@@ -1,4 +1,4 @@
-"""What a run's journal says: state is a fold of events, the same on both ends."""
+"""A run's state from its journal: a fold of events, the same on both ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"  # the stages of a cell
 
 
 class CellState:
-    """One cell as the journal tells it."""
+    """One cell as the journal describes it."""
 
     def __init__(self) -> None:
         self.state = "pending"
@@ -25,12 +25,12 @@ class CellState:
         self.code: Optional[int] = None
         self.signal: Optional[int] = None
         self.lost = False
-        self.unseen = False  # nobody could see how it exited: it was not our child
-        self.why = ""  # what the caretaker said when it gave the cell up
+        self.unseen = False  # its exit could not be observed: it was not our child
+        self.why = ""  # the caretaker's reason for giving the cell up
         self.recorded = 0  # the attempt whose frameworks were journaled before set-up
-        self.judged = 0  # the attempt whose environment was judged after set-up
-        self.refused = ""  # why that judgement ended the attempt
-        self.stage = "train"  # what the newest attempt runs
+        self.judged = 0  # the attempt whose environment was checked after set-up
+        self.refused = ""  # why that check ended the attempt
+        self.stage = "train"  # the stage that the newest attempt runs
         self.passed: List[str] = []  # stages that truly succeeded
         self.classed = 0  # the attempt whose failure was classed
         self.klass = ""
@@ -39,34 +39,34 @@ class CellState:
         self.mark = ""  # sign and step of that failure: an equal one is the same failure again
         self.repeats = 0
         self.saved = False  # that attempt left newer work than it began with
-        self.largest_bytes = 0  # where the disk was full: the largest result so far
+        self.largest_bytes = 0  # after a full disk: the largest result so far
         self.remedied = 0  # the attempt whose remedy was chosen
         self.remedy = ""
         self.wait_s = 0.0
         self.remedied_unix = 0.0
         self.pruned = 0  # the attempt after which scratch was pruned
-        self.preempted = 0  # the attempt during which it was announced that the box goes
+        self.preempted = 0  # the attempt during which the loss of the box was announced
         self.short: Optional[Dict[str, Any]] = None  # what the disk lacked for the next attempt
         self.stalled_unix = 0.0
-        self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously soon: took_s, expected_s
+        self.fast: Optional[Dict[str, Any]] = None  # it ended suspiciously early: took_s, expected_s
         self.sealed = 0  # the attempt whose artifacts were found whole and hashed
-        self.cards = ""  # that its newest attempt was given, on a box with several
+        self.cards = ""  # given to its newest attempt, on a box with several
         self.waits = ""  # why the cluster has not started it yet, or how its last task ended
-        self.cluster = ""  # what the cluster last said of its task
-        self.given = 0  # the later of two boxes that were given it is the one that has it
-        self.alarms: Dict[str, str] = {}  # of its training that stand: what was seen, by the alarm
+        self.cluster = ""  # the cluster's last state of its task
+        self.given = 0  # given to two boxes, the later one has it
+        self.alarms: Dict[str, str] = {}  # active findings about its training: what was seen, by alarm
         self.diverged = 0  # the attempt that was ended because its loss was not finite
-        self.occupied = ""  # who writes in its folders, though nobody should at this point; it waits for them
+        self.occupied = ""  # processes that unexpectedly write in its folders; it waits for them
         self.began: List[Dict[str, Any]] = []  # where attempts after the first began, by their own counter
-        self.leaves = ""  # the box that was given it: the attempt here is ended, and then it is given back
+        self.leaves = ""  # the box that received it: the attempt here is ended, and then the cell is given back
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for status.json and the wire."""
+        """Return the form for status.json and the wire."""
         return dict(vars(self))
 
 
 class RunState:
-    """A run as the journal tells it."""
+    """A run as the journal describes it."""
 
     def __init__(self) -> None:
         self.state = "absent"
@@ -80,22 +80,22 @@ class RunState:
         self.reason = ""
         self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
-        self.left: Dict[str, Dict[str, Any]] = {}  # cells that went to another box: {to, attempt}
+        self.left: Dict[str, Dict[str, Any]] = {}  # cells that moved to another box: {to, attempt}
 
     @property
     def terminal(self) -> bool:
-        """Whether nothing will happen without a person."""
+        """Return whether nothing will happen without a person."""
         return self.state in TERMINAL
 
     def as_dict(self) -> Dict[str, Any]:
-        """Spell for status.json and the wire."""
+        """Return the form for status.json and the wire."""
         value = dict(vars(self))
         value["cells"] = {name: cell.as_dict() for name, cell in self.cells.items()}
         return value
 
 
 def state_from(value: Mapping[str, Any]) -> RunState:
-    """Read back what `as_dict` spelled, maybe by an older or newer one of us; what has another type is left out."""
+    """Read back the output of `as_dict`, perhaps of an older or newer version; fields of another type are left out."""
     run = RunState()
     _fill(run, {key: item for key, item in value.items() if key != "cells"})
     cells = value.get("cells")
@@ -149,7 +149,7 @@ def _cells_added(run: RunState, event: Dict[str, Any]) -> None:
         cell = run.cells.setdefault(name, CellState())
         cell.leaves = ""
         back = run.left.pop(name, None)
-        cell.attempt = back["attempt"] if back else cell.attempt  # its attempts of before still lie here
+        cell.attempt = back["attempt"] if back else cell.attempt  # its earlier attempts still lie here
     if run.state in (FINISHED, FAILED):
         run.state, run.reason = RUNNING, ""
 
@@ -176,7 +176,7 @@ def _cells_released(run: RunState, event: Dict[str, Any]) -> None:
 def _tasks_seen(run: RunState, event: Dict[str, Any]) -> None:
     for name in event.get("tasks", {}):
         if name in run.cells:
-            run.cells[name].waits = event.get("why", "")  # a task that runs has no why
+            run.cells[name].waits = event.get("why", "")  # a running task has no reason to wait
             run.cells[name].cluster = event.get("state", "")
 
 
@@ -226,7 +226,7 @@ def _env_judged(run: RunState, event: Dict[str, Any]) -> None:
 def _stage_passed(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.passed = [*cell.passed, str(event.get("stage"))]
-    cell.tries = 0  # the next stage has a bound of its own
+    cell.tries = 0  # the next stage has its own limit
 
 
 def _classed(run: RunState, event: Dict[str, Any]) -> None:
@@ -236,7 +236,7 @@ def _classed(run: RunState, event: Dict[str, Any]) -> None:
     cell.classed, cell.mark = event.get("attempt", 0), mark
     cell.klass, cell.verdict = str(event.get("class", "")), str(event.get("verdict", ""))
     if cell.klass == "preempted" and event.get("stage") == "seal":
-        cell.passed = []  # it left before its time, though with code 0
+        cell.passed = []  # it left early, though with code 0
     cell.largest_bytes = event.get("largest_bytes", 0)
     cell.because, cell.saved = str(event.get("why", "")), bool(event.get("saved"))
 
@@ -300,7 +300,7 @@ def _cell_state(name: str) -> Any:
 def _cell_failed(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.state, cell.why = FAILED, event.get("why", "")
-    cell.occupied = ""  # it waits for nobody any more
+    cell.occupied = ""  # it no longer waits for any process
 
 
 def _run_state(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Read the installs in a set-up's shell text, and point their -r and -c files elsewhere."""
+"""Read the installs in a set-up's shell text, and redirect their -r and -c files."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Substitute = Callable[[str, bool], str]  # a file's path, whether it is a constr
 
 
 class _Word(NamedTuple):
-    text: str  # as the program gets it
+    text: str  # as the program receives it
     start: int
     end: int
-    fixed: bool  # nothing in it is made by the shell at run time
+    fixed: bool  # no part of it is expanded by the shell at run time
 
 
 def point_elsewhere(setup: str, folder: str, substitute: Substitute) -> str:
-    """Return the set-up with each file that a `pip install` reads replaced by what `substitute` gives for it."""
+    """Return the set-up with each file that a `pip install` reads replaced by the result of `substitute`."""
     changes: List[Tuple[int, int, str]] = []
-    where: Optional[str] = folder  # None once a `cd` leads where only the shell knows
+    where: Optional[str] = folder  # None once a `cd` leads to a folder that only the shell knows
     outer: List[Optional[str]] = []
     for operator, words in _commands(setup):
         texts = [word.text for word in words]
@@ -59,7 +59,7 @@ def installer_of(setup: str) -> str:
 
 
 def commands(setup: str) -> List[List[str]]:
-    """List the simple commands of a set-up, each as the words that a program would get."""
+    """List the simple commands of a set-up, each as the words that a program would receive."""
     return [[word.text for word in words] for _, words in _commands(setup) if words]
 
 
@@ -69,7 +69,7 @@ def _commands(setup: str) -> List[Tuple[str, List[_Word]]]:
     words: List[_Word] = []
     for piece in _PIECE.finditer(setup):
         if piece.lastgroup == "stray":
-            break  # a quote that never closes: from here on this is not what we think it is
+            break  # an unclosed quote: the rest cannot be parsed reliably
         if piece.lastgroup == "op":
             found.append((piece.group(), words))
             words = []
@@ -101,7 +101,7 @@ def _changes(words: List[_Word], where: str, substitute: Substitute) -> List[Tup
 
 
 def _option(before: str, text: str) -> Tuple[str, str]:
-    """Tell which option a word gives a file to: `-r FILE`, `-rFILE`, `--requirement FILE`, `--requirement=FILE`."""
+    """Return the option of a word that has a file: `-r FILE`, `-rFILE`, `--requirement FILE`, `--requirement=FILE`."""
     if before in _FILE_OPTIONS and not text.startswith("-"):
         return before, text
     name, equals, value = text.partition("=")
@@ -113,12 +113,12 @@ def _option(before: str, text: str) -> Tuple[str, str]:
 
 
 def _is_fixed(raw: str) -> bool:
-    """Quotes of the single kind protect everything; elsewhere $ ` * ? ~ are the shell's."""
+    """Return whether the shell leaves a word unchanged: single quotes protect all; elsewhere $ ` * ? ~ expand."""
     return not _MADE_BY_THE_SHELL.search(re.sub(r"'[^']*'", "", raw))
 
 
 def unquoted(raw: str) -> str:
-    """Return a word as the shell would pass it on; one that never ends its quotes stays as it is."""
+    """Return a word as the shell would pass it on; one with an unclosed quote stays as it is."""
     try:
         return "".join(shlex.split(raw))
     except ValueError:

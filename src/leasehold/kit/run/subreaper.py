@@ -1,4 +1,4 @@
-"""The kernel gives orphans to the nearest subreaper above them: so nothing that it started gets away from it."""
+"""The kernel reparents orphans to the nearest subreaper above them: no process that it started escapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def adopt_orphans(wanted: bool = True) -> bool:
-    """Ask the kernel to make us the parent of orphaned descendants, so that their exit codes reach us; or no longer."""
+    """Ask the kernel to make us the parent of orphaned descendants, so that we get their exit codes; or stop that."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes

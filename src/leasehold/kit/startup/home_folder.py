@@ -1,4 +1,4 @@
-"""Where the home is. The first import of a command: it brings nothing that Python has not loaded."""
+"""The path of the home. The first import of a command: it loads nothing that Python has not loaded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Stands in for `inspect` while `dataclasses` is loaded, which uses it only for classes that have no docstring.
 
-With all that it brings along it takes a tenth of what a short command takes. Whoever imports it afterwards gets it.
+With its own imports it takes a tenth of the time of a short command. A later `import inspect` loads the real one.
 """
 
 from __future__ import annotations

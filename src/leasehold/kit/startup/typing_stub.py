@@ -1,7 +1,7 @@
-"""Stands in for `typing` while modules of ours are loaded: hints say nothing at run time, and named tuples are tuples.
+"""Stands in for `typing` while our modules are loaded: hints do nothing at run time, and named tuples are tuples.
 
-To load the real one takes a tenth of what a short task of a cluster costs in all, a keeper's start delays the next
-cell, and every command waits for the box's end of its connection. Whoever imports it afterwards gets it.
+Loading the real one takes a tenth of the time of a short cluster task, a keeper's start delays the next cell, and
+every command waits for the box's end of its connection. A later `import typing` loads the real one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def unhinted() -> Iterator[None]:
-    """Have what is imported meanwhile do without `typing`; one that is loaded already is used. One at a time."""
+    """Import modules without `typing` in this block; if it is loaded already, it is used. One thread at a time."""
     mine = sys.modules.setdefault("typing", sys.modules[__name__]) is sys.modules[__name__]
     try:
         yield
@@ -27,7 +27,7 @@ def unhinted() -> Iterator[None]:
 
 
 class _Hint:
-    """Any name of `typing`: to be called, derived from, or put in brackets."""
+    """Any name of `typing`: can be called, derived from, or subscripted."""
 
     def __init__(self, *_: object, **__: object) -> None:
         pass
@@ -37,7 +37,7 @@ class _Hint:
 
 
 class _Named(type):
-    """Makes of a class body with annotations what typing.NamedTuple makes of it, less the types."""
+    """Turns a class body with annotations into what typing.NamedTuple makes of it, without the types."""
 
     def __new__(meta, name: str, bases: Tuple[type, ...], body: Dict[str, Any]) -> Any:
         if not bases:
@@ -51,7 +51,7 @@ class _Named(type):
 
 
 class NamedTuple(metaclass=_Named):
-    """What is derived from it is a named tuple."""
+    """A class derived from it is a named tuple."""
 
 
 def cast(_: object, value: Any) -> Any:
@@ -72,7 +72,7 @@ def __getattr__(name: str) -> Any:
         return _Hint
     if name.startswith("__"):
         raise AttributeError(name)
-    return getattr(_real(), name)  # get_type_hints and the like do something
+    return getattr(_real(), name)  # get_type_hints and similar functions do something
 
 
 def _real() -> Any:

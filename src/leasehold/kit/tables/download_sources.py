@@ -1,4 +1,4 @@
-"""Where a download comes from: a URL, or a repository of a hub with a revision and the files wanted of it."""
+"""The source of a download: a URL, or a repository of a hub with a revision and the wanted files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NEAR = ("127.0.0.1", "localhost", "::1")
 
 
 class BadSource(ValueError):
-    """A source that cannot be used; str() says why."""
+    """A source that cannot be used; str() gives the reason."""
 
 
 class Source(NamedTuple):
-    """One place to fetch from."""
+    """One source of a download."""
 
     kind: str  # url, or one of HUBS
     name: str  # the URL, or org/name
@@ -29,14 +29,14 @@ class Source(NamedTuple):
 
     @property
     def safe(self) -> bool:
-        """Whether nobody on the way can change what comes."""
+        """Return whether nobody in between can change what arrives."""
         return self.kind != "url" or self.name.startswith("https://") or is_near(self.name)
 
 
 def parse_source(text: object) -> Source:
     """Read https://…, hf:org/name[@revision][:files], hf-dataset:… or modelscope:…; raises BadSource."""
     if not isinstance(text, str) or not text.strip() or any(ord(char) < 33 for char in text):
-        raise BadSource("%r is no address: spaces and control characters must be escaped" % (text,))
+        raise BadSource("%r is not an address: spaces and control characters must be escaped" % (text,))
     hub = _HUB.match(text)
     if hub is None:
         return _url(text)
@@ -44,7 +44,7 @@ def parse_source(text: object) -> Source:
     if not _REPO.match(name) or (kind == "modelscope" and "/" not in name):
         raise BadSource("%r names no repository; write it like %s:org/name" % (name, kind))
     if revision and (not _REVISION.match(revision) or ".." in revision):
-        raise BadSource("%r is no branch, tag or commit" % revision)
+        raise BadSource("%r is not a branch, tag or commit" % revision)
     if pattern:
         try:
             check_relative(pattern)
@@ -54,7 +54,7 @@ def parse_source(text: object) -> Source:
 
 
 def plain_url(text: str) -> str:
-    """Spell an address without its query and user: those may hold tokens."""
+    """Format an address without its query and user: those may hold tokens."""
     try:
         parts = urlsplit(text)
         host = parts.hostname or ""
@@ -65,7 +65,7 @@ def plain_url(text: str) -> str:
 
 
 def is_near(url: str) -> bool:
-    """Tell whether an address is this machine itself."""
+    """Return whether an address is this machine itself."""
     return urlsplit(url).hostname in _NEAR
 
 
@@ -74,7 +74,7 @@ def _url(text: str) -> Source:
         parts = urlsplit(text)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise BadSource("%r is no address: %s" % (text, error)) from None
+        raise BadSource("%r is not an address: %s" % (text, error)) from None
     if parts.scheme not in ("https", "http") or not host:
         raise BadSource("%r is neither https://… nor %s" % (text, ", ".join("%s:…" % hub for hub in HUBS)))
     if parts.username or parts.password:

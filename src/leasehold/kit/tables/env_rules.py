@@ -11,7 +11,7 @@ _MAX_TEXT = 700
 
 
 def judge_interpreter(gpus: int, wanted: Sequence[str], answer: Dict[str, Any]) -> List[Finding]:
-    """Judge what the job's own interpreter said of itself; `gpus` is how many cards the job asks for, or 0."""
+    """Judge what the job's own interpreter reported; `gpus` is how many cards the job asks for, or 0."""
     problem = str(answer.get("problem", ""))
     if problem and not answer.get("interpreter"):
         return [finding(PASSED, problem)]
@@ -26,7 +26,7 @@ def judge_interpreter(gpus: int, wanted: Sequence[str], answer: Dict[str, Any]) 
 
 
 def judge_own_copy(places: Dict[str, str], work: str) -> List[Finding]:
-    """Judge where the project's own packages would be imported from; one that is not found may come by the script."""
+    """Judge where the project's own packages would be imported from; one not found may be provided by the script."""
     top, found = os.path.realpath(work) + os.sep, []
     for name, place in sorted(places.items()):
         if place and os.path.realpath(place).startswith(top):
@@ -44,7 +44,7 @@ def judge_frameworks(before: Dict[str, Any], after: Dict[str, Any], replace: boo
     same_torch = _build(after.get("torch") or {}) == _build(before.get("torch") or {})
     for name, was in sorted(before.items(), key=lambda item: (item[0] != "torch", item[0])):
         if not was.get("file") and not same_torch:
-            continue  # what comes with a torch goes with it, and says nothing of its own
+            continue  # packages that depend on torch change with it, and get no finding of their own
         now = after.get(name)
         text = "%s was %s and is %s after set-up" % (name, say_build(was), say_build(now))
         if now is not None and _build(now) == _build(was):
@@ -57,7 +57,7 @@ def judge_frameworks(before: Dict[str, Any], after: Dict[str, Any], replace: boo
 
 
 def say_build(framework: Optional[Dict[str, Any]]) -> str:
-    """Spell a version with the CUDA it was built for."""
+    """Format a version with the CUDA it was built for."""
     if framework is None:
         return "gone"
     cuda = framework.get("cuda")
@@ -74,7 +74,7 @@ def outcome_of(findings: Sequence[Finding]) -> str:
 
 
 def finding(outcome: str, what: str, hint: str = "") -> Finding:
-    """Spell one reading and why it matters."""
+    """Build one finding: the outcome, what was seen, and a hint."""
     return {"outcome": outcome, "what": what[:_MAX_TEXT], "hint": hint[:_MAX_TEXT]}
 
 
@@ -129,7 +129,7 @@ def _judge_capability(card: Dict[str, Any], arch: List[str]) -> Finding:
 
 
 def _same_major(name: str, major: int, minor: int) -> bool:
-    """Binary code runs on the same major at an equal or later minor, PTX on any later card.
+    """Return whether a card runs code built for `name`: a binary of its major and no later minor, or earlier PTX.
 
     A trailing `a` binds either to exactly that card, a trailing `f` to its family (the same major).
     """

@@ -1,4 +1,4 @@
-"""Which kind of file of another library's a name suggests. The readers of these kinds are in `readers/formats`."""
+"""Guess the kind of another library's file from its name. The readers of these kinds are in `readers/formats`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 64  # no ending is longer
 
 
 def guess_format(path: str) -> str:
-    """Return the kind that a file's name suggests; empty where it suggests none of these."""
+    """Return the kind that a file's name suggests; empty if none of these."""
     name = path.rsplit("/", 1)[-1].lower()
     for dot in (at for at, sign in enumerate(name) if sign == "." and len(name) - at < _LONGEST):
         found = ENDINGS.get(name[dot:])

@@ -1,14 +1,14 @@
-"""The ways to tell a person something: every kind of channel as data, read by both ends and by the docs."""
+"""The notice channels: every kind as data, read by both ends and by the docs."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, Mapping, NamedTuple, Tuple
 
-BYTES, UTF16 = "bytes", "utf16"  # what a limit counts
+BYTES, UTF16 = "bytes", "utf16"  # the unit of a limit
 
 
 class Field(NamedTuple):
-    """One thing to know about a channel."""
+    """One setting of a channel."""
 
     name: str
     what: str
@@ -19,7 +19,7 @@ class Field(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """One vendor's way in: its fields, how long a text it takes, and where a person gets such a channel."""
+    """One vendor's channel: its fields, its text limit, and where a person gets such a channel."""
 
     name: str
     fields: Tuple[Field, ...]
@@ -113,7 +113,7 @@ KINDS: Dict[str, Kind] = {
 
 
 def secrets_of(channel: Mapping[str, Any]) -> Tuple[str, ...]:
-    """List the values of a channel that nobody may see, longest first."""
+    """List the values of a channel that must stay secret, longest first."""
     kind = KINDS.get(str(channel.get("kind")))
     names = [field.name for field in kind.fields if field.secret] if kind else set(channel) - {"name", "kind"}
     values = {str(channel[name]) for name in names if channel.get(name)}
@@ -121,7 +121,7 @@ def secrets_of(channel: Mapping[str, Any]) -> Tuple[str, ...]:
 
 
 def cut(text: str, limit: int, counts: str = BYTES) -> str:
-    """Shorten a text to a vendor's limit, never inside a character; what was cut is marked."""
+    """Shorten a text to a vendor's limit, never inside a character; a cut is marked."""
     if _size(text, counts) <= limit:
         return text
     mark = " …"

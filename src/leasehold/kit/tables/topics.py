@@ -1,4 +1,4 @@
-"""What a person may want to be told of: topics that a job's `notify.on` chooses from."""
+"""The topics of notices that a job's `notify.on` chooses from."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ USUAL: Tuple[str, ...] = tuple(topic for topic in TOPICS if topic != "started")
 
 
 def wanted(wishes: Dict[str, Any]) -> Tuple[str, ...]:
-    """Read which topics a person chose; unsaid, the usual ones."""
+    """Return the topics that a person chose; the defaults if none are given."""
     chosen = wishes.get("on")
     return tuple(str(topic) for topic in chosen) if isinstance(chosen, list) else USUAL

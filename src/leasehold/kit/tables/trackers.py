@@ -1,7 +1,7 @@
-"""Experiment trackers and hubs: which secret is theirs, and how they answer the question whose it is. Data.
+"""Experiment trackers and hubs: which secret each uses, and how it reports whose key that is. Data.
 
 Each row was checked against the tracker's public documentation or client source; `source` says where. Neptune is
-not here: no public source that we could read shows a call which answers this for today's tokens.
+not here: no public source that we could read documents such a call for its present tokens.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ BASIC, BEARER, RAW = "basic", "bearer", "raw"  # user `api` and the key; `Bearer
 
 
 class Tracker(NamedTuple):
-    """One service's who-am-I."""
+    """One service's who-am-I request."""
 
     name: str
-    secrets: Tuple[str, ...]  # first the usual one
-    base: str  # the address of its server; empty: only the variable says where it is
+    secrets: Tuple[str, ...]  # the usual one first
+    base: str  # the address of its server; empty: only the variable gives it
     base_variable: str
     path: str
     auth: str
-    account: Tuple[str, ...]  # where the answer has the account's name: dotted paths, tried in order
+    account: Tuple[str, ...]  # dotted paths of the account's name in the answer, tried in order
     proof: str  # a dotted path that must not be null in a good answer; empty: any JSON object is good
     page: str  # where a person gets a new key
     source: str
-    body: str = ""  # makes it a POST
-    origin_only: bool = False  # of the base variable only scheme and host count
-    base_end: str = ""  # what the base must end with
+    body: str = ""  # if set, the request is a POST
+    origin_only: bool = False  # only scheme and host of the base variable are used
+    base_end: str = ""  # the required end of the base
     offline: Tuple[Tuple[str, Tuple[str, ...]], ...] = ()  # variables (and their values) that switch it off
 
 

@@ -1,7 +1,7 @@
-"""Stop at a named moment until a rehearsal lets go: how the kill matrix aims.
+"""Pause at a named moment until a rehearsal continues it: this is how the kill matrix aims.
 
 LEASEHOLD_PAUSE="FOLDER:EVENT:PHASE" makes the process that reaches PHASE (before, during, after) of
-EVENT write FOLDER/reached (its pid) and wait for FOLDER/go. Unset, which is always outside rehearsals,
+EVENT write FOLDER/reached (its pid) and wait for FOLDER/go. Unset, as always outside rehearsals,
 it costs one dictionary look-up.
 """
 
@@ -14,7 +14,7 @@ _WAIT_LIMIT_S = 60.0
 
 
 def pause_at(event: str, phase: str) -> None:
-    """Wait here if this event and phase were aimed at, once."""
+    """Pause here if this event and phase were selected, once."""
     aim = os.environ.get("LEASEHOLD_PAUSE")
     if not aim:
         return

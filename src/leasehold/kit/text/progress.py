@@ -1,7 +1,7 @@
-"""Read how far a training is from what it prints, in any chunks; time and memory are bounded.
+"""Read a training's progress from its output, in chunks of any size; time and memory are bounded.
 
 Every counter in a log (a bar, the number after "step") is a track. One track is the training; the others are
-validation, loading or an outer loop, and must not move it. `Track.rank` says what tells them apart.
+validation, loading or an outer loop, and must not move it. `Track.rank` distinguishes them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CURSOR_MOVE = re.compile(r"\x1b\[[0-9;]{0,9}[A-Ha-hJj]")
 
 
 class Progress(NamedTuple):
-    """How far a training is, as its log tells; None where the log does not say."""
+    """The progress of a training according to its log; None if the log does not show it."""
 
     step: Optional[int] = None
     total: Optional[int] = None
@@ -33,33 +33,33 @@ class Progress(NamedTuple):
     rate_per_s: Optional[float] = None
     eta_s: Optional[float] = None  # as of seen_at
     seen_at: Optional[float] = None
-    eta_of: str = ""  # "run", or "epoch" when only the end of this pass can be foretold
-    restarts: int = 0  # how often the step fell back, as after a resume
+    eta_of: str = ""  # "run", or "epoch" if only the end of this epoch can be predicted
+    restarts: int = 0  # how often the step went back, as after a resume
 
 
 class Place(NamedTuple):
-    """Where the training began and is, by which counter."""
+    """Where the training began and is now, and by which counter."""
 
     track: str
     first: Optional[int]
     step: int
     first_epoch: Optional[float]
     epoch: Optional[float]
-    in_epoch: bool  # the step begins again with each epoch
+    in_epoch: bool  # the step restarts with each epoch
 
 
 class Listener(Protocol):
-    """Hears every number of a log, where `now` keeps the newest."""
+    """Receives every number of a log, while `now` keeps the newest."""
 
     def loss(self, value: float, step: Optional[int]) -> None:
-        """Take a loss of the training."""
+        """Receive a loss of the training."""
 
     def metrics(self, values: Mapping[str, float], step: Optional[int]) -> None:
-        """Take the other numbers of a line."""
+        """Receive the other numbers of a line."""
 
 
 class ProgressReader:
-    """Takes log text as it comes; `now` tells what it says so far."""
+    """Parses log text as it arrives; `now` is the progress so far."""
 
     def __init__(self, pattern: str = "auto", listener: Optional[Listener] = None) -> None:
         """Read by guessing (auto), not at all (none), or by a regex with groups step[, total, loss, epoch]."""
@@ -68,7 +68,7 @@ class ProgressReader:
         self._user = None if pattern in ("auto", "none") else user_pattern(pattern)
         self._held = ""
         self._counters = Counters()
-        self._last = Sight()  # the training's newest
+        self._last = Sight()  # the newest of the training
         self._epochs = Epochs()
         self._pace = _Pace()
         self._loss: Optional[float] = None
@@ -79,7 +79,7 @@ class ProgressReader:
         self._restarts = 0
 
     def feed(self, text: str, at: Optional[float] = None) -> None:
-        """Take text seen at a monotonic time; None says that it is old, so that its steps give no rate."""
+        """Parse text seen at a monotonic time; None means that it is old, so its steps give no rate."""
         for start in range(0, 0 if self._off else len(text), _SLICE_CHARS):
             piece = text[start : start + _SLICE_CHARS].replace("\r", "\n")
             done, newline, rest = (self._held + (piece if self._user else piece.lower())).rpartition("\n")
@@ -90,7 +90,7 @@ class ProgressReader:
 
     @property
     def now(self) -> Progress:
-        """What the log has said so far."""
+        """Return the progress so far."""
         main = self._counters.main
         counts = main is not None and not main.counts_epochs
         rate = self._last.rate_per_s or self._pace.per_s
@@ -111,28 +111,28 @@ class ProgressReader:
 
     @property
     def main(self) -> str:
-        """The key of the counter that is the training's; empty until one is known."""
+        """Return the key of the training's counter; empty until one is known."""
         return self._counters.main.key if self._counters.main is not None else ""
 
     @property
     def counters(self) -> Dict[str, Counter]:
-        """Every counter of the log by its key, but those of validation, loading and the like."""
+        """Return every counter of the log by its key, except those of validation, loading and the like."""
         return self._counters.all
 
     @property
     def first_epoch(self) -> Optional[float]:
-        """The lowest epoch that a line of the training named."""
+        """Return the lowest epoch that a line of the training named."""
         return self._epochs.lowest
 
     @property
     def place(self) -> Optional[Place]:
-        """Where the training is and began, once a counter with a loss is known to be its own."""
+        """Return where the training is and began, once a counter with a loss is known to be its own."""
         main = self._counters.main
         return self.any_place if main is not None and main.has_loss else None
 
     @property
     def any_place(self) -> Optional[Place]:
-        """Where the training is and began, by its likeliest counter: one with a loss, or one that rises steadily."""
+        """Return where the training is and began, by its likeliest counter: with a loss, or rising steadily."""
         main = self._counters.main
         if main is None or main.counts_epochs or not (main.has_loss or main.steady):
             return None
@@ -141,7 +141,7 @@ class ProgressReader:
 
     @property
     def losses(self) -> List[float]:
-        """The loss over the whole run, in at most LossHistory.POINTS means."""
+        """Return the loss over the whole run, in at most LossHistory.POINTS means."""
         return list(self._history.points)
 
     def _read(self, line: str, at: Optional[float]) -> None:
@@ -171,7 +171,7 @@ class ProgressReader:
             self._counters.main_has_loss()
 
     def _take_step(self, sight: Sight, at: Optional[float]) -> bool:
-        """Move the sight's track; tell whether that is the training's."""
+        """Move the sight's track; return whether it is the training's."""
         main_before = self._counters.main
         moved = self._counters.move(sight, self._epochs.epoch if sight.epoch is None else sight.epoch)
         main = self._counters.main
@@ -185,7 +185,7 @@ class ProgressReader:
         return True
 
     def _take_beside(self, track: Track, main: Track, sight: Sight) -> bool:
-        """Learn the epoch from another counter; tell whether a loss beside it is the training's."""
+        """Read the epoch from another counter; return whether a loss beside it is the training's."""
         if track.counts_epochs:
             self._epochs.take(sight)
             return self._last.loss is None
@@ -220,7 +220,7 @@ class ProgressReader:
 
 
 class LossHistory:
-    """The whole run's loss in a bounded number of points: when full, neighbours become their mean."""
+    """The whole run's loss in a bounded number of points: when full, neighbours are averaged."""
 
     POINTS = 256
 
@@ -229,7 +229,7 @@ class LossHistory:
         self._stride, self._sum, self._count = 1, 0.0, 0
 
     def add(self, loss: float) -> None:
-        """Take one loss; NaN or infinity stays visible as NaN in its point."""
+        """Add one loss; NaN or infinity stays visible as NaN in its point."""
         self._sum += loss if math.isfinite(loss) else math.nan
         self._count += 1
         if self._count < self._stride:
@@ -250,7 +250,7 @@ class _Pace:
         self._newest = self._settled_at = 0.0
 
     def add(self, steps: int, at: Optional[float]) -> None:
-        """Take steps done by now; those of the first second may have been written long before we looked."""
+        """Add steps done by now; those of the first second may have been written long before we looked."""
         self._travelled += steps
         if at is None:
             self._samples.clear()
@@ -264,7 +264,7 @@ class _Pace:
 
     @property
     def per_s(self) -> Optional[float]:
-        """The rate, or None until a second has passed."""
+        """Return the rate, or None until a second has passed."""
         if not self._samples or self._newest - self._samples[0][0] < 1:
             return None
         return (self._travelled - self._samples[0][1]) / (self._newest - self._samples[0][0]) or None

@@ -8,16 +8,16 @@ from typing import Dict, NamedTuple, Optional, Tuple
 from .progress_lines import Sight
 
 _MAX_TRACKS = 16
-_STALE_SIGHTS = 2000  # a training that is silent this long while others move was none
+_STALE_SIGHTS = 2000  # a track that is silent this long while others move was not the training
 
 
 class Counter(NamedTuple):
-    """One counter of a log: the earliest reading, the last one, and how many there were."""
+    """One counter of a log: the earliest reading, the last one, and the number of readings."""
 
     first: int
     last: int
     sights: int
-    first_epoch: Optional[float] = None  # the epoch of the earliest reading, where one was named by then
+    first_epoch: Optional[float] = None  # the epoch of the earliest reading, if one was named by then
 
 
 class Track:
@@ -30,19 +30,19 @@ class Track:
         self.step, self.sights, self.sure, self.has_loss = -1, 0, False, False
         self.earliest: Optional[Tuple[float, int]] = None  # epoch (-1: none named) and step
         self.first: Optional[int] = None
-        self.rises = 0  # since another counter last began again
+        self.rises = 0  # since another counter last restarted
         self.steady = False  # rose twice in a row; an outer loop rises once per pass of the inner one
 
     def rank(self) -> Tuple[bool, bool, bool, bool, int, int]:
-        """The training is steady, shows a loss, is no loop of epochs, has an end, is long, and moves often."""
+        """Rank the track: the training is steady, has a loss, is no loop of epochs, has an end, is long and busy."""
         return (self.steady, self.has_loss, not self.is_loop, self.total is not None, self.total or 0, self.sights)
 
     def move(self, sight: Sight, epoch: Optional[float]) -> None:
-        """Take the new step."""
+        """Apply the new step."""
         step = sight.step or 0
         at = (-1.0 if epoch is None else epoch, step)
         if self.earliest is None or at < self.earliest or (sight.sure and not self.sure):
-            self.earliest = at  # "found a checkpoint of step 3" is forgotten at the first "step 1/6"
+            self.earliest = at  # "found a checkpoint of step 3" is dropped at the first "step 1/6"
         drawn = step == 0 and sight.total is not None and sight.loss is None  # a bar, before its first step
         if self.first is None and sight.sure and not drawn:
             self.first = step
@@ -53,25 +53,25 @@ class Track:
         self.total = self.total if sight.total is None else sight.total
 
     def counter(self, earliest: Tuple[float, int]) -> Counter:
-        """Show it to others."""
+        """Return it as a public Counter."""
         epoch, step = earliest
         return Counter(step, self.step, self.sights, None if epoch < 0 else epoch)
 
     def surrounds(self, main: Track) -> bool:
-        """Whether this is the loop of epochs around the training."""
+        """Return whether this is the loop of epochs around the training."""
         older = self.born < main.born and (self.total or 0) < (main.total or 0)
         return self.total is not None and (self.is_loop or (older and not self.steady))
 
 
 class Moved(NamedTuple):
-    """A track and where it was."""
+    """A track and its previous position."""
 
     track: Track
     before: int
 
 
 class Counters:
-    """All tracks of a log, and which one is the training."""
+    """All tracks of a log, and the choice of the training among them."""
 
     def __init__(self) -> None:
         self.main: Optional[Track] = None
@@ -81,11 +81,11 @@ class Counters:
 
     @property
     def all(self) -> Dict[str, Counter]:
-        """Every track that was moved, by its key."""
+        """Return every track that was moved, by its key."""
         return {track.key: track.counter(track.earliest) for track in self._tracks.values() if track.earliest}
 
     def move(self, sight: Sight, epoch: Optional[float]) -> Optional[Moved]:
-        """Move the track of this sight and choose again; None when the sight is not to be believed."""
+        """Move the track of this sight and choose again; None if the sight is implausible."""
         self._sights += 1
         track = self._tracks.pop(sight.track, None) or Track(sight, self._sights)
         self._tracks[sight.track] = track
@@ -98,7 +98,7 @@ class Counters:
         for other in self._tracks.values():
             if other is not track and track.step < before:
                 other.rises = 0
-            # A line that prints the loss at a bar's step speaks of that bar.
+            # A line that prints the loss at a bar's step belongs to that bar.
             if sight.loss is not None and (other is track or (other.total and other.step == track.step > 1)):
                 other.has_loss = True
         self._choose(track)
@@ -120,7 +120,7 @@ class Counters:
 
 
 class Epochs:
-    """Which epoch it is, and whether steps count within one."""
+    """The current epoch, and whether steps count within one."""
 
     def __init__(self) -> None:
         self.epoch: Optional[float] = None
@@ -128,7 +128,7 @@ class Epochs:
         self.lowest: Optional[float] = None
         self.first: Optional[float] = None
         self._from_zero = False
-        self._starts_again: Optional[bool] = None  # the step, with each epoch
+        self._starts_again: Optional[bool] = None  # the step restarts with each epoch
         self._at_last_step: Optional[float] = None
 
     def take(self, sight: Sight) -> None:
@@ -141,11 +141,11 @@ class Epochs:
         self._from_zero = self._from_zero or sight.epoch == 0
 
     def take_loop(self, track: Track) -> None:
-        """Note the epoch from the bar of the outer loop, which counts those that are over."""
+        """Note the epoch from the bar of the outer loop, which counts finished epochs."""
         self.epoch, self.epochs = float(min(track.step + 1, track.total or 0)), track.total
 
     def moved(self, track: Track, before: int) -> bool:
-        """Take a step of the training; tell whether it began a new pass."""
+        """Apply a step of the training; return whether it began a new pass."""
         rose = self._at_last_step is not None and (self.epoch or 0.0) > self._at_last_step
         self._at_last_step = self.epoch
         if track.step >= before:
@@ -156,14 +156,14 @@ class Epochs:
         return rose or full
 
     def inside(self, sight: Sight) -> bool:
-        """Whether the step counts within the epoch, as far as is known."""
+        """Return whether the step counts within the epoch, as far as is known."""
         if self._starts_again is not None:
             return self._starts_again
         return self.epochs is not None or (sight.epoch is not None and sight.epoch.is_integer())
 
     @property
     def remaining(self) -> Optional[float]:
-        """How many epochs come after this one."""
+        """Return how many epochs come after this one."""
         if self.epochs is None or self.epoch is None:
             return None
         return max(0.0, self.epochs - self.epoch - self._from_zero)

@@ -1,4 +1,4 @@
-"""What one line of a training log says: a bar of tqdm, rich or Keras, a dict, or words and numbers."""
+"""Parse one line of a training log: a bar of tqdm, rich or Keras, a dict, or words and numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def _re(*parts: str) -> Pattern[str]:
     return re.compile("".join(parts), re.ASCII)
 
 
-# Over lines in lower case: ignoring case makes each search several times slower.
-# Every repeat is bounded, so that no line costs more than a constant times its length.
+# Applied to lower-case lines: ignoring case makes each search several times slower. Every repeat is bounded, so that no
+# line costs more than a constant times its length.
 _N = r"\d{1,3}(?:,\d{3}){1,3}|\d{1,12}"
 _OF = r"(?P<step>\d{1,12})/(?P<total>\d{1,12}|\?|unknown)"
 _ABOUT = r"(?:\(\w{1,8}\))?['\"]?\s{0,3}[:=#]?\s{0,8}['\"]?[\[(]?\s{0,8}"  # between a word and its number
@@ -26,7 +26,7 @@ _EXPONENT = r"(?:e[-+]?\d{1,3})?"
 _FLOAT = r"[-+]?(?:\d{1,18}(?:\.\d{0,18})?%s|\.\d{1,18}%s|nan|inf(?:inity)?)" % (_EXPONENT, _EXPONENT)
 
 _HINT = _re(r"loss|step|iter|epoch|batch|update|\bit(?:[:=]| \d)|/(?:\d{1,12}|\?|unknown) {0,4}[\[━-]|•|[a-z] \[\d\d:")
-_BARS = (  # tqdm, tqdm without an end, rich, Keras; each with a mark that is quicker to look for
+_BARS = (  # tqdm, tqdm without an end, rich, Keras; each with a marker that is faster to search for
     ("<", _re(r"(?<![\d.])", _OF, r"\s?\[[\d:]{4,12}<(?P<left>[\d:?]{1,12})(?P<pace>[^\]]{0,40})")),
     (" [", _re(r"(?<![\d./])(?P<step>\d{1,12})\s?[a-z]{1,16}\s\[[\d:]{4,12},(?P<pace>[^\]]{1,40})")),
     ("•", _re(r"(?<!━)━[━╸╺ ]{0,200}\s", _OF, r"\s{1,4}[\d:]{4,12}\s•\s(?P<left>[\d:-]{4,12})(?P<pace>.{0,40})")),
@@ -58,7 +58,7 @@ _ETA = _re(r"\beta['\"]?\s{0,3}[:=]?\s{0,3}['\"]?(?:(?P<days>\d{1,4}) days?, )?"
 _PER_S = _re(rf"({_REAL})\s?{_UNIT}(?:e?s)?/s")
 _S_PER = _re(rf"({_REAL})\s?([mu]?s)/{_UNIT}")
 _NOT_STEPS = _re(r"[\d.]\s?(?:[kmgtp]?i?b|examples?|files?|rows?|tables?|tokens?|objects?)/s")
-_OTHERS = _re(  # the last of these words before a number says whose number it is
+_OTHERS = _re(  # the last of these words before a number names its owner
     r"(?:(train\w{0,20})|(val|valid|validation|validating|eval\w{0,8}|test|testing|dev)",
     r"|sanity|predict\w{0,6}|infer\w{0,6}|generat\w{0,6}|download\w{0,4}|upload\w{0,4}|load\w{0,4}|shards?|map",
     r"|filter\w{0,4}|tokeniz\w{0,4}|cach\w{0,4}|sav\w{0,4}|fetch\w{0,4}|extract\w{0,4}|preprocess\w{0,4}",
@@ -80,26 +80,26 @@ ANY_LOSS = len(_LOSSES) + 1
 
 
 class Sight(NamedTuple):
-    """What one line says."""
+    """The progress that one line shows."""
 
-    track: str = ""  # which counter of the log this is; "epoch" where it counts epochs alone
+    track: str = ""  # the key of this counter in the log; "epoch" if it counts epochs alone
     step: Optional[int] = None
     total: Optional[int] = None
-    sure: bool = False  # a total or a loss stands beside the step
+    sure: bool = False  # a total or a loss beside the step
     side: bool = False  # validation, loading and the like
     epoch: Optional[float] = None
     epochs: Optional[int] = None
     loss: Optional[float] = None
-    loss_rank: int = ANY_LOSS  # 0 is plain `loss`; a higher one yields to a lower one
+    loss_rank: int = ANY_LOSS  # 0 is plain `loss`; a lower one takes precedence
     metrics: Dict[str, float] = {}
     rate_per_s: Optional[float] = None
     eta_s: Optional[float] = None
     eta_is_runs: bool = False
-    is_loop: bool = False  # counts epochs, by its own words
+    is_loop: bool = False  # counts epochs, according to its label
 
 
 class _Values(NamedTuple):
-    """The named numbers of a line, and the words that say whose the others are."""
+    """The named numbers of a line, and the words that name the owner of the others."""
 
     loss: Optional[float]
     loss_rank: int
@@ -108,7 +108,7 @@ class _Values(NamedTuple):
 
 
 def worth_reading(text: str, limit: int) -> Iterator[str]:
-    """Yield the beginnings of the lines that may say something; quick, because most lines of most logs do not."""
+    """Yield the beginnings of the lines that may show progress; fast, because most lines of most logs do not."""
     found = _HINT.search(text)
     while found:
         start, end = text.rfind("\n", 0, found.start()) + 1, text.find("\n", found.end())
@@ -119,7 +119,7 @@ def worth_reading(text: str, limit: int) -> Iterator[str]:
 
 
 def read_line(line: str) -> Optional[Sight]:
-    """Read one line, in lower case, of any trainer we know."""
+    """Parse one line, in lower case, of any trainer we know."""
     for mark, shape in _BARS:
         found = shape.search(line) if mark in line else None
         if found:
@@ -128,7 +128,7 @@ def read_line(line: str) -> Optional[Sight]:
 
 
 def user_pattern(text: str) -> Pattern[str]:
-    """Compile a user's regex; refuse one that names no step or could take forever on a line from a box."""
+    """Compile a user's regex; refuse one that names no step or could run for ever on a line from a box."""
     bare = re.sub(r"\\.", "_", text)
     if re.search(r"\)\s*[*+{]", bare):
         raise ValueError("repeats a group, which can take forever; repeat single characters or sets instead")
@@ -144,7 +144,7 @@ def user_pattern(text: str) -> Pattern[str]:
 
 
 def read_by(pattern: Pattern[str], line: str) -> Optional[Sight]:
-    """Read one line by a user's regex."""
+    """Parse one line by a user's regex."""
     found = pattern.search(line[:_USER_LINE_CHARS])
     groups = found.groupdict() if found else {}
     step = _whole(groups.get("step"))
@@ -188,7 +188,7 @@ def _bar(line: str, found: Match[str]) -> Sight:
 
 
 def _label(head: str) -> str:
-    """What stands before the bar, without its percentage."""
+    """Return the text before the bar, without its percentage."""
     cut = head.find("%|") if "%|" in head else head.rfind("%")
     return head[:cut].rstrip("0123456789 ") if cut >= 0 else head
 
@@ -281,7 +281,7 @@ def _loss_rank(name: str) -> Optional[int]:
 
 
 def _owners(line: str) -> List[Tuple[int, str]]:
-    """Find the words that say whose the numbers after them are; those inside paths and names do not count."""
+    """Find the words that name the owner of the numbers after them; those inside paths and names do not count."""
     found = [(word.start(), _owner(word)) for word in _OTHERS.finditer(line)]
     return [(at, whose) for at, whose in found if at == 0 or not (line[at - 1].isalnum() or line[at - 1] in "_/.")]
 
@@ -291,7 +291,7 @@ def _owner(word: Match[str]) -> str:
 
 
 def _whose(owners: List[Tuple[int, str]], position: int) -> str:
-    """Whose a number is: the training's (empty), the validation's (val), or another's."""
+    """Return the owner of a number: the training (empty), the validation (val), or another."""
     return next((whose for at, whose in reversed(owners) if at < position), "")
 
 

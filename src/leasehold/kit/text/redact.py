@@ -1,7 +1,7 @@
-"""Take secrets out of what is stored: known values in every usual spelling, and strings that have a token's shape.
+"""Remove secrets from what is stored: known values in every usual encoding, and strings with the shape of a token.
 
-What is taken out is written over, byte for byte, so that nothing changes its length or place: a log can be cleaned
-while its trainer appends to it, and offsets into it stay true. Doing it twice changes nothing more.
+A secret is overwritten byte for byte, so that nothing changes its length or place: a log can be cleaned while its
+trainer appends to it, and offsets into it stay valid. A second pass changes nothing more.
 """
 
 from __future__ import annotations
@@ -11,35 +11,35 @@ import re
 from functools import lru_cache
 from typing import Any, Dict, FrozenSet, Iterator, List, Mapping, NamedTuple, Optional, Pattern, Tuple
 
-CONTEXT_BYTES = 8 << 10  # no shape or value is longer; whoever cleans a piece needs so much around it
-_LEAST = 6  # shorter values would take words and numbers out of every line
-_WHOLE_WORD = 12  # shorter ones count only as words of their own
-_SPELLED = 12  # from here on other spellings are looked for too
-_PART = 12  # so much of a spelling must be sure
+CONTEXT_BYTES = 8 << 10  # no shape or value is longer; a caller that cleans a piece needs this much around it
+_LEAST = 6  # shorter values would remove words and numbers from every line
+_WHOLE_WORD = 12  # shorter ones count only as whole words
+_SPELLED = 12  # from this length on, other encodings are searched for too
+_PART = 12  # this much of an encoding must be fixed
 
 
 class Span(NamedTuple):
-    """Bytes to write over, and with what."""
+    """A range of bytes to overwrite, and the replacement."""
 
     start: int
     mask: bytes
 
 
 class Redactor:
-    """Knows some values by name, and the shapes of tokens; without values, the shapes alone."""
+    """Knows some secret values by name, and the shapes of tokens; without values, the shapes alone."""
 
     def __init__(self, values: Optional[Mapping[str, str]] = None) -> None:
-        self._forms: Dict[bytes, str] = {}  # a spelling, and whose it is
+        self._forms: Dict[bytes, str] = {}  # an encoded value, and the name of its secret
         for name, value in (values or {}).items():
             for form in forms(str(value)):
                 self._forms.setdefault(form, name)
 
     def clean(self, data: bytes) -> bytes:
-        """Return bytes of the same length without secrets; the very same bytes when there are none."""
+        """Return bytes of the same length without secrets; the same object if there are none."""
         return _shaped(self._known(data))
 
     def spans(self, data: bytes) -> List[Span]:
-        """Find what must be written over, in order."""
+        """Find the ranges to overwrite, in order."""
         cleaned = self.clean(data)
         if cleaned is data:
             return []
@@ -47,7 +47,7 @@ class Redactor:
         return [Span(run.start(), cleaned[run.start() : run.end()]) for run in re.finditer(b"\x01+", changed)]
 
     def _known(self, data: bytes) -> bytes:
-        """Write over the longest spellings first: a shorter one may be a part of them."""
+        """Find the longest encodings first: a shorter one may be a part of them."""
         for form in sorted((form for form in self._forms if form in data), key=len, reverse=True):
             edge = rb"(?<!\w)%s(?!\w)" if len(form) < _WHOLE_WORD else rb"%s"
             mask = _mask(self._forms[form], form)
@@ -61,7 +61,7 @@ class Redactor:
         return text if cleaned is data else cleaned.decode("utf-8", "surrogatepass")
 
     def tree(self, value: Any, keep: FrozenSet[str] = frozenset()) -> Any:
-        """Return a JSON value whose strings hold no secrets; what lies under the keys of `keep` stays as it is."""
+        """Return a JSON value whose strings hold no secrets; values under the keys of `keep` stay unchanged."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -75,7 +75,7 @@ class Redactor:
 
 
 def forms(value: str) -> Iterator[bytes]:
-    """Spell a value as it may turn up: as it is, line by line, escaped, percent-encoded, in base64 and in hex."""
+    """Return the encodings in which a value may occur: plain, line by line, escaped, percent-encoded, base64, hex."""
     for line in _lines(value):
         yield line
     if len(value) < _SPELLED:
@@ -90,8 +90,8 @@ def forms(value: str) -> Iterator[bytes]:
 
 
 def in_environment(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Pick the variables whose names say that they hold a secret."""
-    says = re.compile(_SECRET_NAME, re.IGNORECASE)  # here: a box's processes never ask
+    """Select the variables whose names indicate a secret."""
+    says = re.compile(_SECRET_NAME, re.IGNORECASE)  # imported here: a box's processes never need it
     return {name: value for name, value in environ.items() if len(value) >= _SPELLED and says.match(name)}
 
 
@@ -111,8 +111,8 @@ def _percent_encoded(raw: bytes) -> Iterator[bytes]:
 
 
 def _in_base64(raw: bytes) -> Iterator[bytes]:
-    """Spell in base64 wherever it may begin within a longer text, less the characters that its neighbours decide."""
-    import binascii  # here: most processes know no secret
+    """Encode in base64 for each alignment within a longer text, without the characters that neighbours determine."""
+    import binascii  # imported here: most processes know no secret
 
     for before in range(3):
         whole = binascii.b2a_base64(b"\0" * before + raw, newline=False)
@@ -136,7 +136,7 @@ _SECRET_NAME = (
 )
 _START, _END = rb"(?<![A-Za-z0-9_])", rb"(?![A-Za-z0-9])"
 _LINE_END = rb"(?=[\r\n\\]|\Z)"
-# Each is tried where one of its literals stands (in lower case, which any case matches); group 1 is hidden.
+# Each is tried where one of its literals occurs (in lower case, which any case matches); group 1 is hidden.
 _SHAPES: Tuple[Tuple[Tuple[bytes, ...], bytes], ...] = (
     ((b"hf_",), _START + rb"hf_([A-Za-z0-9]{24,})"),
     ((b"sk-",), _START + rb"sk-((?=[A-Za-z0-9_-]*[0-9])[A-Za-z0-9_-]*?[A-Za-z0-9]{20,}[A-Za-z0-9_-]*)"),
@@ -147,7 +147,7 @@ _SHAPES: Tuple[Tuple[Tuple[bytes, ...], bytes], ...] = (
     ((b"xox",), _START + rb"xox[a-z]-([A-Za-z0-9-]{10,})"),
     ((b"wandb_v",), _START + rb"wandb_v[0-9]+_([A-Za-z0-9_]{20,})"),
     ((b"eyj",), _START + rb"(eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})"),
-    # 40 hex digits are a commit as well: only after a word that asks for a key, with no word for a hash between.
+    # 40 hex digits may be a commit: matched only after a word for a key, with no word for a hash between.
     (
         (b"wandb", b"api_key", b"api-key", b"api key", b"apikey", b"login"),
         rb"[A-Za-z]{3}(?:(?!(?i:commit|sha|hash|revision|git|version))[^\n]){2,50}?"
@@ -179,7 +179,7 @@ _SHAPES: Tuple[Tuple[Tuple[bytes, ...], bytes], ...] = (
 
 @lru_cache(maxsize=None)
 def _compiled(shape: bytes) -> Pattern[bytes]:
-    return re.compile(shape)  # on first need: most processes never meet one
+    return re.compile(shape)  # compiled on first need: most processes never use one
 
 
 def _shaped(data: bytes) -> bytes:

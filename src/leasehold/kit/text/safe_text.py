@@ -1,4 +1,4 @@
-"""Text from a box, made safe to show: no escape sequence reaches the user's terminal."""
+"""Make text from a box safe to show: no escape sequence reaches the user's terminal."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def one_line(text: str) -> str:
 
 
 def _last_redraw(line: str) -> str:
-    """Keep what a progress bar drew last over its own line."""
+    """Keep the last text that a progress bar drew over its own line."""
     parts = [part for part in line.split("\r") if part]
     return parts[-1] if parts else ""

@@ -1,4 +1,4 @@
-"""Sizes, durations and times as text: one way to print each, on both ends."""
+"""Format sizes, durations and times: one way for each, on both ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def say_binary(count: int) -> str:
 
 
 def count(things: float, word: str) -> str:
-    """Count things in words: 1 file, 2 files."""
+    """Format a count with its noun: 1 file, 2 files."""
     return "%d %s%s" % (things, word, "" if things == 1 else "s")
 
 

@@ -1,7 +1,7 @@
 """Frames on the wire: length, request id and type, then a bounded payload.
 
 Both ends may have several requests in flight; bulk chunks of one interleave with events of another.
-Nothing rests on end-of-file: each answer ends in END or ERROR.
+Nothing relies on end-of-file: each answer ends in END or ERROR.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ MAGIC = b"LEASEHOLD/1 "
 HEADER = struct.Struct(">IIB")
 MAX_PAYLOAD_BYTES = 4 << 20
 CHUNK_BYTES = 256 << 10
-BLOCK_BYTES = 1 << 20  # of artifacts: what is hashed, left out or sent again as a whole
+BLOCK_BYTES = 1 << 20  # of artifacts: the unit of hashing, skipping and resending
 ENTRIES_A_FRAME = 250  # of a list of files; of the longest paths, escaped: 3 MB
-NO_SUM = bytes(32)  # in a list of sums, for a file whose sum is not known
+NO_SUM = bytes(32)  # in a list of hashes, for a file whose hash is not known
 
 JSON, DATA, END, ERROR = 1, 2, 3, 4
-PACKED = 5  # an object too long for a frame of its own: on the wire only, readers see JSON
+PACKED = 5  # an object too long for one frame: on the wire only, readers see JSON
 _PACK_OVER_BYTES = 1 << 20
 _MAX_OBJECT_BYTES = 128 << 20
 
@@ -54,14 +54,14 @@ def pack(request: int, type_: int, payload: bytes = b"") -> bytes:
 
 
 def head(request: int, type_: int, length: int) -> bytes:
-    """Encode what stands before a payload."""
+    """Encode the header of a payload."""
     return HEADER.pack(length, request, type_)
 
 
 def pack_json(request: int, value: Mapping[str, Any], type_: int = JSON) -> bytes:
     """Encode one frame with an object in it; ASCII, so that file names that are not UTF-8 travel too."""
     data = json.dumps(value, separators=(",", ":")).encode("ascii")
-    if len(data) > _PACK_OVER_BYTES and type_ == JSON:  # ten thousand cells, all alike
+    if len(data) > _PACK_OVER_BYTES and type_ == JSON:  # ten thousand similar cells
         import zlib
 
         return pack(request, PACKED, zlib.compress(data, 1))

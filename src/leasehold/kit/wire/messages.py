@@ -1,6 +1,6 @@
-"""What the box answers, the shape of journal events, and status.json. Only type checkers import this.
+"""The box's answers, the shape of journal events, and status.json. Only type checkers import this.
 
-A key of a class with total=False may be missing: an older box does not send it, or there was nothing to say.
+A key of a class with total=False may be missing: an older box does not send it, or there was nothing to report.
 Home trusts none of it: it checks types and strips text before it shows or compares anything.
 """
 
@@ -18,7 +18,7 @@ class Event(TypedDict):
 
 
 class Holder(TypedDict, total=False):
-    """Which home holds a run; `unreadable` where that cannot be read."""
+    """The home that holds a run; `unreadable` if that cannot be read."""
 
     home: str
     epoch: int
@@ -30,7 +30,7 @@ class Holder(TypedDict, total=False):
 
 
 class CellSeen(TypedDict, total=False):
-    """A cell's state, folded from the journal; `alive` and `held` are looked up at each request."""
+    """A cell's state, folded from the journal; `alive` and `held` are checked at each request."""
 
     state: str
     attempt: int
@@ -81,7 +81,7 @@ class CellSeen(TypedDict, total=False):
 
 
 class _Run(TypedDict):
-    """What is always there."""
+    """The keys that are always present."""
 
     run: str
     state: str
@@ -104,7 +104,7 @@ class _Folded(_Run, total=False):
 
 
 class Status(_Folded, total=False):
-    """status.json: what the caretaker knew at its last heartbeat."""
+    """status.json: the caretaker's knowledge at its last heartbeat."""
 
     schema: int
     engine: str
@@ -119,7 +119,7 @@ class Status(_Folded, total=False):
 class RunSeen(_Folded, total=False):
     """A run as the box sees it now: its journal, checked against locks and processes.
 
-    One that cannot be read has a `problem`, the state `unknown` and nothing else.
+    An unreadable one has a `problem`, the state `unknown` and nothing else.
     """
 
     problem: str
@@ -143,7 +143,7 @@ class RunSeen(_Folded, total=False):
 
 
 class StartAnswer(RunSeen, total=False):
-    """The answer to `start` and `resume`: what the box did, and what it kept or installed for the run."""
+    """The answer to `start` and `resume`: the action taken, and what the box kept or installed for the run."""
 
     did: str  # opened, attached, added, revived or resumed
     woken: List[Dict[str, Any]]
@@ -161,13 +161,13 @@ class StopAnswer(RunSeen, total=False):
 
 
 class ClaimAnswer(RunSeen, total=False):
-    """The answer to `claim`: whether the run is this home's now."""
+    """The answer to `claim`: whether this home now holds the run."""
 
     mine: bool
 
 
 class ForceAnswer(TypedDict):
-    """The answer to `end_by_force`: pids that ended, {pid, state} of those that did not, and who guards the run."""
+    """The answer to `end_by_force`: pids that ended, {pid, state} of those that did not, and the run's guard."""
 
     ended: List[int]
     left: List[Dict[str, Any]]
@@ -176,7 +176,7 @@ class ForceAnswer(TypedDict):
 
 
 class Entry(TypedDict):
-    """How a shell enters a cell's environment."""
+    """The way for a shell to enter a cell's environment."""
 
     argv: Any  # a list of words, which home checks
     work: str
@@ -192,7 +192,7 @@ class EventBatch(TypedDict, total=False):
 
 
 class LogPart(TypedDict):
-    """Which attempt's log the next bytes are of."""
+    """The attempt whose log the next bytes belong to."""
 
     cell: str
     attempt: int
@@ -221,7 +221,7 @@ class SeriesPart(TypedDict, total=False):
 
 
 class ProbeAnswer(TypedDict, total=False):
-    """Who and where the box is, and how full."""
+    """The box's identity, location and free space."""
 
     python: str
     executable: str
@@ -243,7 +243,7 @@ class ProbeAnswer(TypedDict, total=False):
 
 
 class Pruned(TypedDict, total=False):
-    """What went, and what unfinished runs keep."""
+    """What was removed, and what unfinished runs keep."""
 
     trees: List[str]
     kept: int
@@ -261,14 +261,14 @@ class Occupants(TypedDict, total=False):
 
 
 class NoteFound(TypedDict, total=False):
-    """A note of another box, its text None when it did not come in time; the disk that it lies on."""
+    """A note of another box, its text None if it did not arrive in time; the disk that it lies on."""
 
     text: Optional[str]
     disk: Dict[str, Any]
 
 
 class Witnessed(TypedDict, total=False):
-    """Which notes of home the box sees: then home's results lie on the box's disk."""
+    """The notes of home that the box sees: if any, home's results lie on the box's disk."""
 
     machine: Dict[str, Any]
     seen: Dict[str, str]

@@ -1,6 +1,6 @@
-"""What each request carries, beside its name `op`. Only type checkers and tests import this: nothing at run time.
+"""The fields of each request, beside its name `op`. Only type checkers and tests import this: nothing at run time.
 
-A key of a class with total=False may be left out. The box takes nothing for granted: it checks what it reads.
+A key of a class with total=False may be left out. The box trusts nothing: it checks what it reads.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ class Nothing(TypedDict):
 
 
 class OfRun(TypedDict):
-    """About one run."""
+    """A request about one run."""
 
     run: str
 
 
 class OfCell(OfRun):
-    """About one cell of a run."""
+    """A request about one cell of a run."""
 
     cell: str
 
 
 class Held(OfRun):
-    """By a home, which must hold the run."""
+    """A request by a home that must hold the run."""
 
     home: str
 
 
 class Private(TypedDict, total=False):
-    """What a home sends with a run. The box keeps secret values and notice channels readable by its user alone."""
+    """Private data with a run. The box keeps secret values and notice channels readable by its user alone."""
 
     secrets: Mapping[str, str]
     notify: Mapping[str, Any]
@@ -74,7 +74,7 @@ class TakeOver(Private):
 
 
 class Stop(OfRun, total=False):
-    """End a run; `id` makes a repeated wish the same wish."""
+    """End a run; a repeated `id` is the same request."""
 
     id: str
     by: str
@@ -103,7 +103,7 @@ class Release(Held, total=False):
 
 
 class Pulled(Held):
-    """The ending of this sequence number is home."""
+    """The results of the ending with this sequence number are home."""
 
     seq: int
 
@@ -124,7 +124,7 @@ class Tail(OfCell):
 
 
 class Follow(OfRun):
-    """Everything from where home was: `logs` has an offset for each `cell/attempt`."""
+    """Everything since home's last position: `logs` has an offset for each `cell/attempt`."""
 
     offset: int
     logs: Dict[str, int]
@@ -132,7 +132,7 @@ class Follow(OfRun):
 
 
 class Series(OfRun):
-    """What the patrol measured in the last seconds."""
+    """The patrol's measurements of the last seconds."""
 
     last_s: int
 
@@ -152,7 +152,7 @@ class Items(OfRun):
 
 
 class Chart(OfRun):
-    """List, sum and seal."""
+    """List, hash and seal."""
 
     cells: Sequence[str]
     patterns: Sequence[str]
@@ -168,27 +168,27 @@ class Fetch(Items):
 
 
 class Sums(OfCell):
-    """The sums of one file's blocks."""
+    """The hashes of one file's blocks."""
 
     path: str
 
 
 class Manifest(OfRun):
-    """Seal what the patterns name in these cells."""
+    """Seal the files that the patterns match in these cells."""
 
     cells: Sequence[str]
     patterns: Sequence[str]
 
 
 class Fingerprint(OfRun):
-    """Stats of what the patterns name, and every file of the cells in `whole`."""
+    """Stats of the files that the patterns match, and every file of the cells in `whole`."""
 
     patterns: Sequence[str]
     whole: Sequence[str]
 
 
 class ClearOccupant(Held, total=False):
-    """A process that a person called harmless."""
+    """A process that a person declared harmless."""
 
     pid: int
     started: str
@@ -196,13 +196,13 @@ class ClearOccupant(Held, total=False):
 
 
 class OfTree(TypedDict):
-    """About code or data with this name."""
+    """A request about code or data of this name."""
 
     tree: str
 
 
 class WantTree(OfTree):
-    """Which of so many files of code are lacking; the list is the request's body."""
+    """Return which of these many code files are missing; the list is the request's body."""
 
     files: int
 
@@ -214,7 +214,7 @@ class Prune(TypedDict):
 
 
 class Machine(TypedDict):
-    """Identify the machine, and look into these other roots too."""
+    """Identify the machine, and check these other roots too."""
 
     also: Sequence[str]
 
@@ -227,25 +227,25 @@ class Readings(TypedDict, total=False):
 
 
 class OfPath(TypedDict):
-    """About one folder."""
+    """A request about one folder."""
 
     path: str
 
 
 class Hogs(OfPath):
-    """What takes most room there."""
+    """List what uses the most space there."""
 
     limit_s: float
 
 
 class Adoptable(TypedDict):
-    """Processes older than this."""
+    """Find processes older than this."""
 
     young_s: float
 
 
 class CheckEnv(TypedDict):
-    """What the command's interpreter imports."""
+    """Check what the command's interpreter imports."""
 
     command: str
     env: Mapping[str, str]
@@ -254,7 +254,7 @@ class CheckEnv(TypedDict):
 
 
 class CheckSecrets(TypedDict):
-    """Ask the trackers whose keys these are."""
+    """Ask the trackers who owns these keys."""
 
     secrets: Mapping[str, str]
     env: Mapping[str, str]
@@ -262,7 +262,7 @@ class CheckSecrets(TypedDict):
 
 
 class SlurmRehearse(TypedDict):
-    """A submission that is judged, not made."""
+    """A submission to be checked, not made."""
 
     slurm: Mapping[str, Any]
 
@@ -281,13 +281,13 @@ class DropNote(OfPath):
 
 
 class LeaveNote(DropNote):
-    """Write it."""
+    """Write the note."""
 
     text: str
 
 
 class FindNote(DropNote):
-    """Wait for it."""
+    """Wait for the note."""
 
     wait_s: float
 
@@ -300,7 +300,7 @@ class Witness(TypedDict):
 
 
 class DiskSurvey(TypedDict):
-    """Which disks, and where a platform's variables point."""
+    """List the disks, and the targets of a platform's variables."""
 
     paths: Sequence[str]
     variables: Any
@@ -308,20 +308,20 @@ class DiskSurvey(TypedDict):
 
 
 class Quarantine(TypedDict):
-    """What is put aside, or deleted."""
+    """The targets to quarantine or delete."""
 
     targets: Sequence[Mapping[str, Any]]
     delete: bool
 
 
 class OfQuarantine(TypedDict):
-    """About the quarantine of this name."""
+    """A request about the quarantine of this name."""
 
     stamp: str
 
 
 class GpuSurvey(TypedDict):
-    """How many samples of the cards."""
+    """The number of samples of the cards."""
 
     samples: int
 
@@ -369,5 +369,5 @@ REQUESTS: Dict[str, Type[Any]] = {
 
 
 def keys_of(op: str) -> List[str]:
-    """List what a request may carry."""
+    """List the keys that a request may have."""
     return sorted(REQUESTS[op].__annotations__)

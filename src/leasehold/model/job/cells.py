@@ -1,4 +1,4 @@
-"""Cells: the units of a sweep, each with a name of its own, its parameters, and what it is likely to cost."""
+"""Cells: the units of a sweep, each with its own name, its parameters, and its estimated cost."""
 
 from __future__ import annotations
 
@@ -20,36 +20,34 @@ _NAME_MOST = 80  # a name is also a folder, a tmux word and a Slurm comment
 
 @dataclass(frozen=True)
 class Cell:
-    """One unit of work: what tells it apart, and how much of it there is beside the others."""
+    """One unit of work: what distinguishes it, and how much work it has relative to the others."""
 
     name: str
     params: Mapping[str, Scalar]
     cost: float = 1.0  # relative, or seconds once measured
-    on_nan: str = ""  # tell or stop; empty is as the job says
+    on_nan: str = ""  # tell or stop; empty is the job's own setting
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for the plan and the wire."""
+        """Return the form for the plan and the wire."""
         own = {"on_nan": self.on_nan} if self.on_nan else {}
         return {"name": self.name, "params": dict(self.params), "cost": self.cost, **own}
 
 
 def cell_from_dict(value: Mapping[str, Any]) -> Cell:
-    """Read back a cell that this home spelled itself."""
+    """Read back a cell that this home wrote itself."""
     return Cell(value["name"], dict(value["params"]), value.get("cost", 1.0), value.get("on_nan", ""))
 
 
 class DuplicateCell(Exception):
-    """Two cells of one name: their results would lie in one folder."""
+    """Two cells of one name: their results would share one folder."""
 
     def __init__(self, name: str, first: Mapping[str, Scalar], second: Mapping[str, Scalar]) -> None:
-        what = (
-            "stands there twice" if dict(first) == dict(second) else f"is the name of {_say(first)} and {_say(second)}"
-        )
+        what = "is a duplicate" if dict(first) == dict(second) else f"is the name of {_say(first)} and {_say(second)}"
         super().__init__(f"{name} {what}")
 
 
 def product(grid: Mapping[str, list[Scalar]], side_by_side: Mapping[str, list[Scalar]]) -> list[Params]:
-    """Multiply the grid out, last key fastest; zipped keys walk together, as one more axis."""
+    """Multiply the grid out, last key fastest; zipped keys advance together, as one more axis."""
     axes: list[list[Params]] = [[{key: value} for value in values] for key, values in grid.items()]
     if side_by_side:
         length = len(next(iter(side_by_side.values())))
@@ -60,7 +58,7 @@ def product(grid: Mapping[str, list[Scalar]], side_by_side: Mapping[str, list[Sc
 
 
 def without(rows: Iterable[Params], excluded: Iterable[Params]) -> list[Params]:
-    """Leave out every row that has all values of some exclusion."""
+    """Remove every row that matches all values of some exclusion."""
     patterns = list(excluded)
     return [row for row in rows if not any(_matches(row, pattern) for pattern in patterns)]
 
@@ -77,7 +75,7 @@ def name_cell(params: Mapping[str, Scalar], given: str = "") -> str:
 
 
 def check_injective(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """Return the cells if every name stands for one of them (also where upper and lower case are one)."""
+    """Return the cells if every name is unique, also ignoring case."""
     seen: dict[str, Cell] = {}
     for cell in cells:
         other = seen.setdefault(cell.name.lower(), cell)
@@ -87,7 +85,7 @@ def check_injective(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 
 
 def differing(cells: Iterable[Cell]) -> dict[str, list[Scalar | None]]:
-    """Show which keys differ between cells, with every value once, in order; a key that a cell lacks is None."""
+    """Return the keys that differ between cells, with every value once, in order; a key that a cell lacks is None."""
     rows = [cell.params for cell in cells]
     keys = dict.fromkeys(key for row in rows for key in row)
     values = {key: list(dict.fromkeys((type(row.get(key)), row.get(key)) for row in rows)) for key in keys}
@@ -95,7 +93,7 @@ def differing(cells: Iterable[Cell]) -> dict[str, list[Scalar | None]]:
 
 
 def spell(value: Scalar) -> str:
-    """Spell a parameter as the command line and the environment get it."""
+    """Format a parameter as the command line and the environment receive it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

@@ -1,4 +1,4 @@
-"""A job: what to run and what must come home. Portable; names no machine."""
+"""A job: the command to run and the artifacts to bring home. Portable; names no machine."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .cells import Cell, cell_from_dict
 
 @dataclass(frozen=True)
 class Artifact:
-    """A promise: files matching this pattern under $LEASE_OUT come home and load."""
+    """A promise: files matching this pattern under $LEASE_OUT are brought home and load."""
 
     pattern: str
     loads: str
     keys: tuple[str, ...] = ()
     allow_opaque: bool = False
-    read_memory_bytes: int = 0  # what its reader may use; 0: by the file's size
+    read_memory_bytes: int = 0  # the limit of its reader; 0: by the file's size
     read_s: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell it; words that came later only where they say something, so that older plans keep their hash."""
+        """Return the JSON form; newer keys only if they are set, so that older plans keep their hash."""
         value = asdict(self)
         for name in ("read_memory_bytes", "read_s"):
             if not value[name]:
@@ -33,7 +33,7 @@ class Artifact:
 
 @dataclass(frozen=True)
 class GpuWish:
-    """A constraint on cards, never a product number: name contains, how many, memory at least and at most."""
+    """A constraint on cards, never a product number: name contains, count, least and most memory."""
 
     name: str = ""
     count: int = 1
@@ -53,7 +53,7 @@ class CheckpointFacts:
 
 @dataclass(frozen=True)
 class Download:
-    """What the box fetches before the first attempt: ways to the same bytes, a place below $LEASE_DATA, and proof."""
+    """A file that the box fetches before the first attempt: its sources, a place below $LEASE_DATA, and a hash."""
 
     source: tuple[str, ...]
     to: str
@@ -63,10 +63,10 @@ class Download:
 
 @dataclass(frozen=True)
 class LocalData:
-    """A file or folder of this machine that runs find on the box, read-only; by its content, once that was read."""
+    """A local file or folder that runs find on the box, read-only; identified by its content, once that was read."""
 
-    source: str  # as the job file has it
-    to: str  # where it lies below the run's working folder
+    source: str  # as written in the job file
+    to: str  # its place below the run's working folder
     sha256: str = ""  # of the list of its files; empty until they were read
     bytes: int = 0
     files: int = 0
@@ -75,7 +75,7 @@ class LocalData:
 
 @dataclass(frozen=True)
 class NotifyWish:
-    """Of what the person is told while this job runs, and by which of their channels; none named means all."""
+    """The topics to notify a person of while this job runs, and the channels; no channel named means all."""
 
     on: tuple[str, ...]
     channels: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class NotifyWish:
 
 @dataclass(frozen=True)
 class Job:
-    """What to run and what must come home."""
+    """The command to run and the artifacts to bring home."""
 
     name: str
     run: str
@@ -101,7 +101,7 @@ class Job:
     progress: str = "auto"
     expect_s: float = 0.0
     budget: str = ""
-    at_limit: str = "warn"  # what happens when the budget is used up: warn, or stop the run
+    at_limit: str = "warn"  # the action when the budget is used up: warn, or stop the run
     when_done: str = "ask"
     attempts: int = 3
     downloads: tuple[Download, ...] = ()
@@ -110,19 +110,19 @@ class Job:
     evaluate: str = ""
     stall_after_s: float = STALL_AFTER_S  # 0 is never
     on_stall: str = "tell"
-    on_nan: str = "tell"  # of a loss that is not finite; a cell may say otherwise
+    on_nan: str = "tell"  # for a loss that is not finite; a cell may override it
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
     slurm: Mapping[str, Any] = field(default_factory=dict)
-    latest: tuple[str, ...] = ()  # patterns of checkpoints that the box looks for before each attempt
+    latest: tuple[str, ...] = ()  # patterns of checkpoints that the box searches for before each attempt
     reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
     def identity(self) -> dict[str, Any]:
-        """What is executed: the run id is a hash of this and the code. Promises may be mended without a new run."""
+        """Return what is executed: the run id is a hash of this and the code. Promises may change without a new run."""
         what: dict[str, Any] = {"name": self.name, "setup": self.setup, "run": self.run, "env": dict(self.env)}
         if self.cells:
-            what["sweep"] = True  # not its cells: one that is added belongs to the same sweep
-        if self.data:  # by content and place: where it lies at home is that home's own matter
+            what["sweep"] = True  # not its cells: an added one belongs to the same sweep
+        if self.data:  # by content and place: its path at home does not matter
             what["data"] = {item.to: self._read(item) for item in self.data}
         return {**what, **self._newer(), "secrets": list(self.secrets)}
 
@@ -133,14 +133,14 @@ class Job:
         return item.sha256
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell the whole job canonically."""
-        value = asdict(replace(self, cells=()))  # which are spelled below, and may be thousands
+        """Return the canonical form of the whole job."""
+        value = asdict(replace(self, cells=()))  # which are added below, and may be thousands
         value["env"] = dict(self.env)
         value["artifacts"] = tuple(item.as_dict() for item in self.artifacts)
         if self.at_limit == "warn":
-            del value["at_limit"]  # plans from before the word was there keep their hash
+            del value["at_limit"]  # plans older than this key keep their hash
         if not self.checkpoint.step_s:
-            del value["checkpoint"]["step_s"]  # younger than the first plans, whose hashes must stay
+            del value["checkpoint"]["step_s"]  # newer than the first plans, whose hashes must stay
         if self.notify is None:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
@@ -155,7 +155,7 @@ class Job:
         return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}
 
     def _newer(self) -> dict[str, Any]:
-        """Keys that came later are spelled only when they say something: older runs keep their names and hashes."""
+        """Return the newer keys only if they are set: older runs keep their names and hashes."""
         newer: dict[str, Any] = {}
         if self.setup_frameworks != "keep":
             newer["setup_frameworks"] = self.setup_frameworks
@@ -169,7 +169,7 @@ class Job:
 
 
 def job_from_dict(value: dict[str, Any]) -> Job:
-    """Read back a job that this home spelled itself."""
+    """Read back a job that this home wrote itself."""
     known = {**value}
     known["artifacts"] = tuple(Artifact(**{**item, "keys": tuple(item["keys"])}) for item in value["artifacts"])
     known["gpu"] = GpuWish(**value["gpu"]) if value.get("gpu") else None

@@ -1,4 +1,4 @@
-"""The words of a job file: every key, what it means, and its JSON Schema. Parser, schema and docs read this."""
+"""The keys of a job file: each with its meaning and its JSON Schema. Parser, schema and docs read this."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ BUDGET_WORDS = (
 NOTIFY_WORDS = (
     Word(
         "on",
-        f"what you are told of: {', '.join(TOPICS)}; left out: {', '.join(USUAL)}",
+        f"topics to notify you of: {', '.join(TOPICS)}; if omitted: {', '.join(USUAL)}",
         {"type": "array", "items": {"enum": list(TOPICS)}},
         example="[ended, failed, budget]",
     ),
-    Word("channels", "names from `lease notify list`; left out: all", _GLOBS, example="[phone]"),
+    Word("channels", "names from `lease notify list`; if omitted: all", _GLOBS, example="[phone]"),
 )
 STALL_WORDS = (
     Word("after", "how long without a line or a file, the card and the processor idle; or off", {}, example="45m"),
@@ -103,7 +103,7 @@ RESUME_WORDS = (
     ),
     Word(
         "flags",
-        "what `{{resume}}` in `run` stands for when there is one; {{latest}} is its path. When there is none: nothing",
+        "the value of `{{resume}}` in `run` if a checkpoint exists; {{latest}} is its path. Otherwise it is empty",
         _TEXT,
         required=True,
         example="--resume_from_checkpoint {{latest}}",
@@ -138,8 +138,8 @@ CELL_WORDS = (
     Word("file", "cells from a file: `config task [epochs]` lines, .csv or .yaml", _TEXT, example="queue.txt"),
     Word("seeds", "every cell once for each seed: how many, or a list", {}, example="3"),
     Word("compare", "the only parameters that may differ (seeds apart); others are refused", _GLOBS, example="[lr]"),
-    Word("cost", "the parameter that says how much work a cell is; long ones start first", _TEXT, example="epochs"),
-    Word("at_once", "how many run side by side at most", {"type": "integer", "minimum": 0}, example="4"),
+    Word("cost", "the parameter that measures how much work a cell is; long ones start first", _TEXT, example="epochs"),
+    Word("at_once", "how many run in parallel at most", {"type": "integer", "minimum": 0}, example="4"),
 )
 SLURM_WORDS = (
     Word("partition", "where it is queued", _TEXT, example="gpu"),
@@ -165,8 +165,8 @@ SLURM_WORDS = (
     Word("image_flags", "further options for apptainer exec", _GLOBS, example="[--bind=/datasets]"),
     Word(
         "after",
-        "start only when these have ended well: a job's number, a run or job of ours on this cluster, or as sbatch "
-        "spells it",
+        "start only when these have ended well: a job's number, a run or job of Leasehold on this cluster, or "
+        "sbatch's own syntax",
         {"anyOf": [_TEXT, {"type": "integer"}, {"type": "array", "minItems": 1}]},
         example="pretrain",
     ),
@@ -180,7 +180,7 @@ SLURM_WORDS = (
     Word("flags", "further options for sbatch, as you would type them", _GLOBS, example="[--exclude=node7]"),
 )
 WORDS = (
-    Word("name", "a word for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
+    Word("name", "a name for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
         "run",
         "the command, given to sh in a private copy of your code; " + _FOUND,
@@ -212,7 +212,7 @@ WORDS = (
         _TEXT,
         example="python eval.py {{out}}/best.pt",
     ),
-    Word("resume", "what the command is given when there is a checkpoint to go on from: {when, flags}", {}),
+    Word("resume", "flags for the command when there is a checkpoint to resume from: {when, flags}", {}),
     Word("cells", "a sweep: cells as a list, a grid or a file; a parameter `lr` is {{lr}} and $LEASE_PARAM_lr", {}),
     Word("env", "environment variables; not for secrets", {"type": "object"}, example="{SEED: 1}"),
     Word(
@@ -241,7 +241,7 @@ WORDS = (
     Word("progress", "auto, none, or a regex with a named group `step`", _TEXT, example="auto"),
     Word("expect", "how long the run should take; of a sweep, one cell of it", _DURATION, example="6h"),
     Word("budget", "what it may cost: 20USD warns at 50, 80 and 100 %; or {limit, at_limit}", {}, example="20USD"),
-    Word("notify", "of what your `lease notify` channels tell you while it runs; false: of nothing", {}),
+    Word("notify", "what your `lease notify` channels report while it runs; false: nothing", {}),
     Word(
         "stall", "when a live trainer counts as stalled: 45m, off, or {after, then}; 30m by default", {}, example="45m"
     ),
@@ -254,7 +254,7 @@ WORDS = (
     ),
     Word(
         "reboot",
-        "nothing, or resume: go on by itself after the box restarts, once you allowed it (lease box reboot)",
+        "nothing, or resume: continue automatically after the box restarts, once you allowed it (lease box reboot)",
         {"enum": list(REBOOT)},
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
@@ -268,7 +268,7 @@ WORDS = (
 
 
 def json_schema() -> dict[str, Any]:
-    """Spell the JSON Schema that editors use."""
+    """Return the JSON Schema that editors use."""
     artifact = {"anyOf": [{"type": "null"}, _LOADS, _object(ARTIFACT_WORDS)]}
     properties = _properties(WORDS)
     properties["env"] = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}

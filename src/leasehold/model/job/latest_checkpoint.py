@@ -1,7 +1,7 @@
-"""The checkpoints that a job's commands ask for: `{{latest: ckpt-*}}`, and `resume:` with its `{{resume}}`.
+"""The checkpoints that a job's commands refer to: `{{latest: ckpt-*}}`, and `resume:` with its `{{resume}}`.
 
-The box looks for them before each attempt and puts what it found into a variable for each pattern. The commands refer
-to the variables, so that they mean the same on every home and box.
+The box searches for them before each attempt and sets one variable for each pattern. The commands refer to the
+variables, so that they mean the same on every home and box.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _UNFIT = re.compile(r"[`{}()<>;&|\\\n]")
 
 
 class BadPattern(Exception):
-    """A pattern or flags that cannot be used; str() says why."""
+    """A pattern or flags that cannot be used; str() gives the reason."""
 
 
 @dataclass
 class Latest:
-    """The patterns in the order in which they were met, and the flags that `{{resume}}` stands for."""
+    """The patterns in order of appearance, and the flags that `{{resume}}` stands for."""
 
     patterns: list[str] = field(default_factory=list)
     flags: str = ""
 
     def variable(self, pattern: str) -> str:
-        """Name the variable that holds what the box finds for a pattern."""
+        """Name the variable that holds the box's result for a pattern."""
         try:
             check_relative(pattern)
         except UnsafePath as error:
@@ -38,7 +38,7 @@ class Latest:
         return variable_of(self.patterns.index(pattern))
 
     def resumes(self, flags: str) -> None:
-        """Take the flags of `resume:`, filled in already; they stand only where a checkpoint was found."""
+        """Set the flags of `resume:`, filled in already; they are used only if a checkpoint was found."""
         flags = flags.replace(word(variable_of(0)), f'"${{{variable_of(0)}}}"')
         unfit = _UNFIT.search(re.sub(r"\$\{LEASE_\w+\}", "", flags))
         if unfit:
@@ -51,10 +51,10 @@ class Latest:
 
 
 def word(variable: str) -> str:
-    """Spell the path as one word of a command, and no word at all where there is none."""
+    """Format the path as one word of a command, and no word at all if there is none."""
     return f'${{{variable}:+"${{{variable}}}"}}'
 
 
 def only_when_found(flags: str) -> str:
-    """Spell flags that are there only when a checkpoint is."""
+    """Format flags that are present only if a checkpoint is."""
     return f"${{{variable_of(0)}:+{flags}}}"

@@ -1,4 +1,4 @@
-"""Read `cells:` of a job file: a list, a grid, a queue file, seeds; every complaint names the key and the way out."""
+"""Read `cells:` of a job file: a list, a grid, a queue file, seeds; every error names the key and the fix."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TAKEN = ("out", "run", "cell", "attempt", "data", "name", "on_nan")
 _QUEUE = ("config", "task", "epochs")
 _HINT = "for example: cells: {grid: {lr: [0.1, 0.01]}, seeds: 3}"
 Bad = Callable[[str, str, str], UserError]
-ReadFile = Callable[[str], Any]  # its text, or for YAML what it holds
+ReadFile = Callable[[str], Any]  # its text, or for YAML the parsed content
 
 
 class _Row(NamedTuple):
-    """A cell before it has its name: what it is called, its parameters, and what it says of a NaN."""
+    """A cell before it has its name: its label, its parameters, and its NaN setting."""
 
     given: str
     params: Params
@@ -35,11 +35,11 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Roster:
-    """The cells of a job, and what it says of them as a whole."""
+    """The cells of a job, and the settings for all of them."""
 
     cells: tuple[Cell, ...] = ()
-    compare: tuple[str, ...] = ()  # the only keys that may differ, when any is named
-    at_once: int = 0  # how many may run side by side; 0 is as many as there are places
+    compare: tuple[str, ...] = ()  # the only keys that may differ, if any is named
+    at_once: int = 0  # how many may run in parallel; 0 is as many as there are places
 
 
 def parse_cells(value: Any, read_file: ReadFile, bad: Bad) -> Roster:
@@ -85,7 +85,7 @@ def _check_zip(grid: dict[str, list[Scalar]], together: dict[str, list[Scalar]],
         said = ", ".join(f"{key} has {length}" for key, length in lengths.items())
         raise bad("cells.zip", f"its lists are of different length: {said}", "zip walks them side by side")
     for key in grid.keys() & together.keys():
-        raise bad(f"cells.zip.{key}", "stands in grid too", "keep it in one of them")
+        raise bad(f"cells.zip.{key}", "is also in grid", "keep it in one of them")
 
 
 def _axes(value: Any, key: str, bad: Bad) -> dict[str, list[Scalar]]:
@@ -97,7 +97,7 @@ def _axes(value: Any, key: str, bad: Bad) -> dict[str, list[Scalar]]:
             raise bad(where, "must be a list of values", f"{name}: [one, two]")
         checked = [_scalar(item, where, bad) for item in values]
         if len({(type(item), item) for item in checked}) != len(checked):
-            raise bad(where, "names a value twice", "each would be run twice into one folder")
+            raise bad(where, "has a duplicate value", "each would be run twice into one folder")
         _check_key(name, where, bad)
     return value
 
@@ -125,7 +125,7 @@ def _row(value: Any, key: str, bad: Bad) -> _Row:
 
 
 def _on_nan(value: Any, key: str, bad: Bad) -> str:
-    if value == "":  # a table has the column, this row nothing in it
+    if value == "":  # a table has the column, but this row is empty there
         return ""
     if value not in ON_NAN:
         raise bad(key, f"{value!r} is none of {', '.join(ON_NAN)}", "on_nan: stop ends a cell whose loss is not finite")
@@ -256,7 +256,7 @@ def _csv_rows(text: str, bad: Bad) -> list[_Row]:
 
 
 def _queue_rows(text: str, bad: Bad) -> list[_Row]:
-    """Read `config task [epochs]` lines; blank ones and those with # first are skipped."""
+    """Read `config task [epochs]` lines; blank ones and those that start with # are skipped."""
     rows = []
     for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
         words = line.split()

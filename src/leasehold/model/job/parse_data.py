@@ -1,4 +1,4 @@
-"""Read `data:` of a job file: files and folders of this machine that the box is given; complaints name the entry."""
+"""Read `data:` of a job file: files and folders of this machine that are sent to the box; errors name the entry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bad = Callable[[str, str, str], UserError]
 
 
 def parse_data(value: Any, bad: Bad) -> tuple[LocalData, ...]:
-    """Check the whole list; one entry may stand alone."""
+    """Check the whole list; one entry may be given without a list."""
     value = [value] if isinstance(value, str | dict) else value
     if not isinstance(value, list):
         raise bad("data", f"must be a list, not {type(value).__name__}", _HINT)
@@ -46,7 +46,7 @@ def _entry(item: Any, key: str, bad: Bad) -> LocalData:
 
 
 def _place(value: Any, key: str, bad: Bad) -> str:
-    """Spell where it lies for the run: relative to its working folder."""
+    """Return its place for the run: relative to its working folder."""
     try:
         text = str(value).removeprefix("./").rstrip("/") if isinstance(value, str) else value
         path = check_relative(text)

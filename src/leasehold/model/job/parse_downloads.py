@@ -1,4 +1,4 @@
-"""Read `downloads:` of a job file; every complaint names the entry and what to write instead."""
+"""Read `downloads:` of a job file; every error names the entry and what to write instead."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _download(item: Any, key: str, bad: Bad) -> Download:
 def _sources(value: Any, key: str, bad: Bad) -> tuple[tuple[str, ...], list[Source]]:
     spelled = [value] if isinstance(value, str) else value
     if not isinstance(spelled, list) or not spelled:
-        raise bad(key, "says where it comes from, and is missing or empty", _HINT)
+        raise bad(key, "is missing or empty: it names the source", _HINT)
     try:
         sources = [parse_source(text) for text in spelled]
     except BadSource as error:

@@ -1,4 +1,4 @@
-"""Read a job from parsed YAML; every complaint names the file, the line, the key and what to write instead."""
+"""Read a job from parsed YAML; every error names the file, the line, the key and what to write instead."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def _no_file(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a job was read: the file, and the line of each key."""
+    """The source of a job: the file, and the line of each key."""
 
     name: str
     lines: Mapping[str, int] = field(default_factory=dict)
     read_file: ReadFile = _no_file
 
     def bad(self, key: str, message: str, hint: str = "") -> UserError:
-        """Spell a complaint about one key."""
+        """Build an error about one key."""
         line = self.lines.get(key)
         where = f"{self.name}:{line}" if line else self.name
         return UserError(
@@ -182,7 +182,7 @@ def _setup(job: Mapping[str, Any], source: Source) -> str:
 
 
 def _no_shell(text: str, key: str, hint: str, source: Source) -> str:
-    """Text that no shell reads: a placeholder there would stay as it stands, and be found out hours later."""
+    """Refuse placeholders in text that no shell reads: they would stay unfilled, and fail hours later."""
     try:
         return fill_plain(text, hint)
     except BadPlaceholder as error:
@@ -241,7 +241,7 @@ def _artifacts(value: Any, source: Source) -> tuple[Artifact, ...]:
         value = dict.fromkeys(value)
     if not isinstance(value, dict) or not value:
         hint = "for example:  artifacts: {metrics.json: json, best.pt: torch}"
-        raise source.bad("artifacts", "says what must come home, and is missing or empty", hint)
+        raise source.bad("artifacts", "is missing or empty: it lists what must come home", hint)
     return tuple(_artifact(pattern, how, source) for pattern, how in value.items())
 
 
@@ -375,7 +375,7 @@ def _count(value: Any, key: str, most: int, source: Source) -> int:
 
 
 def _unsendable(text: str) -> bool:
-    """Tell whether text holds a NUL or a lone surrogate (YAML can spell one): neither travels."""
+    """Return whether text holds a NUL or a lone surrogate (possible in YAML): neither can be sent."""
     return "\0" in text or any("\ud800" <= char <= "\udfff" for char in text)
 
 

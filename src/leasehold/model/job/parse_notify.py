@@ -1,4 +1,4 @@
-"""Read `notify:` of a job file: topics and channels by name; addresses never stand in a project."""
+"""Read `notify:` of a job file: topics and channels by name; a project never contains addresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HINT = "for example: notify: {on: [ended, failed, budget], channels: [phone]}"
 
 
 def parse_notify(value: Any, bad: Bad) -> NotifyWish | None:
-    """Check the key; None when the job does not say."""
+    """Check the key; None if the job does not have it."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -31,7 +31,7 @@ def parse_notify(value: Any, bad: Bad) -> NotifyWish | None:
     topics = _words(said.get("on", list(USUAL)), "notify.on", bad)
     for topic in topics:
         if topic not in TOPICS:
-            raise bad("notify.on", f"{topic!r} is nothing to be told of", f"known: {', '.join(TOPICS)}")
+            raise bad("notify.on", f"{topic!r} is not a topic", f"known: {', '.join(TOPICS)}")
     channels = _words(said.get("channels", []), "notify.channels", bad)
     if any("://" in name for name in channels):
         raise bad(

@@ -1,4 +1,4 @@
-"""Read `resume:` of a job file: what the command is given when there is a checkpoint to go on from."""
+"""Read `resume:` of a job file: the flags that the command receives when there is a checkpoint to resume."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bad = Callable[[str, str, str], UserError]
 
 
 def parse_resume(job: Mapping[str, Any], params: Collection[str], bad: Bad) -> Latest:
-    """Check `resume:`, and that `run` says where its flags go; without it there is nothing to look for yet."""
+    """Check `resume:`, and that `run` contains {{resume}}; without it there is nothing to look for yet."""
     latest = Latest()
     if "resume" not in job:
         return latest

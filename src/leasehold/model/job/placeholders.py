@@ -1,4 +1,4 @@
-"""`{{out}}` and its like in a job's commands: each becomes a shell reference, quoted as its place asks for.
+"""`{{out}}` and the other placeholders in a job's commands: each becomes a shell reference, quoted for its position.
 
 They become references and not values, so a command means the same on every home and box, and so does the run's name.
 """
@@ -37,9 +37,9 @@ class _Found(NamedTuple):
 
 
 def fill(command: str, params: Collection[str] = (), latest: Latest | None = None) -> str:
-    """Turn the placeholders of a shell command into references; text without any is returned as it is.
+    """Turn the placeholders of a shell command into references; text without any is returned unchanged.
 
-    A sweep's parameters are placeholders too. `latest` takes the checkpoints that are asked for.
+    A sweep's parameters are placeholders too. `latest` collects the checkpoints that the command refers to.
     """
     if not _SHAPE.search(command):
         return command
@@ -53,7 +53,7 @@ def fill(command: str, params: Collection[str] = (), latest: Latest | None = Non
 
 
 def fill_plain(text: str, hint: str) -> str:
-    """Refuse a placeholder where no shell reads the text; other braces stay as they are."""
+    """Refuse a placeholder in text that no shell reads; other braces stay unchanged."""
     for match in _SHAPE.finditer(text):
         if match["name"] in NAMES or match["pattern"] is not None:
             raise BadPlaceholder(f"{match[0]} is only filled in run, smoke and setup", hint)
@@ -61,12 +61,12 @@ def fill_plain(text: str, hint: str) -> str:
 
 
 def asks_to_resume(command: str) -> bool:
-    """Whether a command says {{resume}} anywhere."""
+    """Return whether a command contains {{resume}} anywhere."""
     return any(match["name"] == RESUME for match in _SHAPE.finditer(command))
 
 
 def escape(command: str) -> str:
-    """Spell a command so that fill gives back exactly it."""
+    """Escape a command so that fill returns exactly it."""
     return _SHAPE.sub(lambda match: "{{" + match[0] + "}}", command)
 
 
@@ -83,10 +83,10 @@ def _checkpoint(command: str, match: re.Match[str], place: str, latest: Latest) 
         hint = "for example  resume: {when: ckpt-*, flags: '--resume {{latest}}'}, or write {{latest: ckpt-*}}"
         raise BadPlaceholder(f"{match[0]} has no `resume:` that says what it is", hint)
     if place in ("single", "tick") or (name == RESUME and place != "word"):
-        raise BadPlaceholder(f"{match[0]} stands in quotes", "write it outside of them; its own quotes are put for you")
+        raise BadPlaceholder(f"{match[0]} is inside quotes", "write it outside of them; its own quotes are put for you")
     if name == RESUME:
         if not latest.flags:
-            raise BadPlaceholder("{{resume}} stands in its own flags", "write {{latest}} there, for the path")
+            raise BadPlaceholder("{{resume}} is used in its own flags", "write {{latest}} there, for the path")
         return only_when_found(latest.flags)
     try:
         variable = latest.variable(pattern if pattern is not None else latest.patterns[0])
@@ -97,7 +97,7 @@ def _checkpoint(command: str, match: re.Match[str], place: str, latest: Latest) 
 
 
 def _stands_alone(command: str, match: re.Match[str]) -> bool:
-    """Whether a placeholder is a whole word: then it may vanish."""
+    """Return whether a placeholder is a whole word: only then it may be dropped."""
     around = command[match.start() - 1 : match.start()] + command[match.end() : match.end() + 1]
     return all(char in " \t\n;&|()" for char in around)
 
@@ -113,19 +113,21 @@ def _reference(command: str, match: re.Match[str], place: str, names: Mapping[st
     if variable is None:
         close = difflib.get_close_matches(match["name"], names, 1)
         known = f"did you mean {{{{{close[0]}}}}}?" if close else f"known: {', '.join(names)};"
-        raise BadPlaceholder(f"{where} is no placeholder", f"{known} to mean the braces themselves: {escape(match[0])}")
+        raise BadPlaceholder(
+            f"{where} is not a placeholder", f"{known} to mean the braces themselves: {escape(match[0])}"
+        )
     if command[: match.start()].endswith("$"):
         raise BadPlaceholder(f"{where} has a $ before it", f"write {{{{{match['name']}}}}} alone, or ${variable}")
     if place == "single":
         hint = f"the shell fills in nothing there: use double quotes, or read {variable} from the environment"
-        raise BadPlaceholder(f"{where} stands in single quotes", hint)
+        raise BadPlaceholder(f"{where} is inside single quotes", hint)
     if place == "tick":
-        raise BadPlaceholder(f"{where} stands in `backticks`", "write $( … ) instead of backticks")
+        raise BadPlaceholder(f"{where} is inside `backticks`", "write $( … ) instead of backticks")
     return f'"${{{variable}}}"' if place == "word" else f"${{{variable}}}"
 
 
 class _Reader:
-    """Walks a command as sh would, far enough to know which quotes a place is in."""
+    """Parses a command as sh would, far enough to know which quotes surround a position."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -135,7 +137,7 @@ class _Reader:
         self._found: list[_Found] = []
 
     def found(self) -> list[_Found]:
-        """List the placeholders with their places; a command whose quotes do not close has none that is sure."""
+        """List the placeholders with their quoting; in a command with unclosed quotes none is certain."""
         while self._at < len(self._text):
             match = _SHAPE.match(self._text, self._at)
             if match:
@@ -158,7 +160,7 @@ class _Reader:
                 return "quoted"
             if context == "$(":
                 return "word"
-        return "word"  # brackets alone quote nothing
+        return "word"  # parentheses alone quote nothing
 
     def _step(self) -> None:
         char, top = self._text[self._at], self._inside[-1] if self._inside else ""

@@ -1,4 +1,4 @@
-"""Read `slurm:` of a job file, and spell it as sbatch wants it."""
+"""Read `slurm:` of a job file, and format it as sbatch options."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def parse_slurm(value: Any, bad: Bad) -> dict[str, Any]:
 
 
 def slurm_options(job: Job) -> dict[str, Any]:
-    """Join what the job asks of Slurm with what it says elsewhere."""
+    """Combine the job's Slurm options with its other settings."""
     cards: dict[str, Any] = {}
     if job.gpu and "gres" not in job.slurm:
         named = {"gpu_name": job.gpu.name, "gpu_count": job.gpu.count} if job.gpu.name else {}
@@ -96,7 +96,7 @@ def _words(value: Any, key: str, bad: Bad) -> list[str]:
 
 def _check_flag(flag: str, bad: Bad) -> None:
     if not flag.startswith("--"):
-        raise bad("slurm.flags", f"{flag!r} must be spelled out", "--exclude=node7, not -x node7")
+        raise bad("slurm.flags", f"{flag!r} must be written out", "--exclude=node7, not -x node7")
     if flag.startswith("--dependency"):
         raise bad("slurm.flags", "--dependency has a key of its own", "after: pretrain, or after: [afterany:12345]")
     if flag[2:].split("=")[0] in _OURS:

@@ -1,4 +1,4 @@
-"""What a run may cost, and how much of it is used. Warns at thresholds; acts only as the job says."""
+"""A run's budget, and how much of it is used. Warns at thresholds; acts only as the job requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Stay(NamedTuple):
 
 @dataclass(frozen=True)
 class Spending:
-    """A run's budget and what it has cost so far; amounts of another currency stand apart, unconverted."""
+    """A run's budget and its cost so far; amounts of another currency are listed separately, unconverted."""
 
     run: str
     limit: Decimal
@@ -37,21 +37,21 @@ class Spending:
 
     @property
     def percent(self) -> int:
-        """Which part is used, in whole percent, never rounded up."""
+        """Return the part used, in whole percent, never rounded up."""
         return int(self.spent * 100 / self.limit) if self.limit else 100
 
     @property
     def passed(self) -> int:
-        """The highest threshold that is reached; 0 is none."""
+        """Return the highest threshold that is reached; 0 is none."""
         return max((mark for mark in THRESHOLDS if self.spent * 100 >= self.limit * mark), default=0)
 
     @property
     def limit_text(self) -> str:
-        """The limit as both ends name it."""
+        """Return the limit as both ends write it."""
         return f"{self.limit:f}{self.currency}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         return {
             "run": self.run,
             "limit": Money.of(self.limit, self.currency).as_dict(),
@@ -68,7 +68,7 @@ class Spending:
 
 
 def spending_of(run: str, budget: str, at_limit: str, stays: Sequence[Stay]) -> Spending:
-    """Add up what a run's boxes cost while it was theirs."""
+    """Add up what a run's boxes cost while they worked for it."""
     (currency, limit), *_ = Money.parse(budget).amounts
     total = Money()
     for stay in stays:
@@ -80,7 +80,7 @@ def spending_of(run: str, budget: str, at_limit: str, stays: Sequence[Stay]) -> 
 
 
 def mismatch(budget: str, lease: Lease) -> str:
-    """Say why a budget cannot be held against a lease's price; empty when it can."""
+    """Explain why a budget cannot be compared with a lease's price; empty if it can."""
     (currency, _), *_ = Money.parse(budget).amounts
     if not lease.price:
         return f"the budget of {budget} is not watched: {lease.box} has no price"
@@ -91,7 +91,7 @@ def mismatch(budget: str, lease: Lease) -> str:
 
 
 def for_the_box(spent: Spending, lease: Lease, platform: Platform) -> dict[str, Any]:
-    """Spell what the caretaker needs to go on counting by itself: exact decimals as text."""
+    """Return what the caretaker needs to continue counting alone: exact decimals as text."""
     hourly = dict(burn_per_hour(lease, platform).amounts).get(spent.currency, Decimal(0))
     return {
         "limit": f"{spent.limit:f}",

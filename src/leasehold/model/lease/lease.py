@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from leasehold.model.values.money import HourlyPrice, Money
 
 RUNNING, PARKED, CLOSED = "running", "parked", "closed"
-UNKNOWN = "unknown"  # a stop was asked for and nobody confirmed it: it counts as billing, and as stopped for clocks
+UNKNOWN = "unknown"  # a stop was requested but not confirmed: it counts as billing, and as stopped for clocks
 
 
 class Change(NamedTuple):
-    """One thing about a lease that became so at a moment: its state, price, disk, balance or kind of capacity."""
+    """One change of a lease at a moment: its state, price, disk, balance or kind of capacity."""
 
     at_unix: float
     what: str  # state, price, disk, balance, spot, counted
@@ -22,27 +22,27 @@ class Change(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """A stretch of a lease in which its meter ran alike."""
+    """A period of a lease with constant meter settings."""
 
     from_unix: float
     to_unix: float
     state: str
     price: str
-    disk_gb: dict[str, Decimal]  # by tier; what is not in it was not known then
+    disk_gb: dict[str, Decimal]  # by tier; a missing tier was not known then
 
     @property
     def hours(self) -> Decimal:
-        """How long it was."""
+        """Return its length."""
         return Decimal(max(0.0, self.to_unix - self.from_unix)) / 3600
 
     @property
     def compute(self) -> Money:
-        """What an hour of its compute cost."""
+        """Return the cost of an hour of its compute."""
         return HourlyPrice.parse(self.price).money if self.state != PARKED and self.price else Money()
 
 
 class Balance(NamedTuple):
-    """What was left on the account when somebody looked."""
+    """The account balance when it was last checked."""
 
     amount: Money
     told_unix: float
@@ -63,29 +63,29 @@ class Lease:
 
     @property
     def open(self) -> bool:
-        """Whether the meter may still run."""
+        """Return whether the meter may still run."""
         return not self.closed_unix
 
     @property
     def state(self) -> str:
-        """Running, parked, unknown or closed."""
+        """Return running, parked, unknown or closed."""
         if not self.open:
             return CLOSED
         return next((str(change.value) for change in reversed(self.changes) if change.what == "state"), RUNNING)
 
     @property
     def parked(self) -> bool:
-        """Whether its compute is off and only files are kept."""
+        """Return whether its compute is off and only files are kept."""
         return self.state == PARKED
 
     @property
     def off_unknown(self) -> bool:
-        """Whether a stop was asked for and neither a person nor the platform has said yet that it is off."""
+        """Return whether a stop was requested but neither a person nor the platform has confirmed that it is off."""
         return self.state == UNKNOWN
 
     @property
     def since_unix(self) -> float:
-        """When it came into its present state."""
+        """Return when it entered its present state."""
         if not self.open:
             return self.closed_unix
         moments = [change.at_unix for change in self.changes if change.what == "state"]
@@ -93,12 +93,12 @@ class Lease:
 
     @property
     def disk_gb(self) -> dict[str, Decimal]:
-        """How large each tier is, as last measured or told."""
+        """Return the size of each tier, as last measured or stated."""
         return _sizes(next((change.value for change in reversed(self.changes) if change.what == "disk"), {}))
 
     @property
     def balance(self) -> Balance | None:
-        """What was last told of the account's balance."""
+        """Return the account's balance as last stated."""
         for change in reversed(self.changes):
             if change.what == "balance":
                 return Balance(Money.parse(str(change.value["amount"])), float(change.value["told_unix"]))
@@ -106,19 +106,19 @@ class Lease:
 
     @property
     def spot(self) -> bool | None:
-        """Whether its capacity can be taken away, as last told; None where nobody said."""
+        """Return whether its capacity can be taken away, as last stated; None if nobody stated it."""
         return next((bool(change.value) for change in reversed(self.changes) if change.what == "spot"), None)
 
     @property
     def counted_by(self) -> str:
-        """The lease whose meter counts this one too, since both are on one machine; empty counts by itself."""
+        """Return the lease whose meter includes this one, since both are on one machine; empty counts by itself."""
         return next((str(change.value) for change in reversed(self.changes) if change.what == "counted"), "")
 
     def segments(self, until_unix: float, since_unix: float = 0.0) -> list[Segment]:
         """Cut the lease at every change of its meter, from its opening (or later) to a moment (or its end).
 
-        Stretches that another lease of the same machine counts are left out.
-        The first price and the first disk sizes that became known count from the opening: it cost no less before.
+        Periods that another lease of the same machine counts are left out.
+        The first known price and disk sizes apply from the opening: it cost no less before.
         """
         end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
         state, price, disk = RUNNING, str(self._first("price", self.price)), _sizes(self._first("disk", {}))
@@ -140,11 +140,11 @@ class Lease:
         return [*found, Segment(start, end, state, price, disk)] if end > start and not counted else found
 
     def cost(self, now_unix: float) -> str:
-        """Say what its compute cost so far; empty when no price was given."""
+        """Return the cost of its compute so far; empty if no price was given."""
         return self.compute(now_unix).spelled if self.price else ""
 
     def compute(self, now_unix: float) -> Money:
-        """Add up what its compute cost so far, by the price that was given."""
+        """Add up the cost of its compute so far, by the price that was given."""
         total = Money.of(0, HourlyPrice.parse(self.price).currency) if self.price else Money()
         for segment in self.segments(now_unix):
             total += segment.compute.times(segment.hours)
@@ -159,7 +159,7 @@ def _sizes(value: dict[str, str]) -> dict[str, Decimal]:
 
 
 class RunLine(NamedTuple):
-    """What a list says of a run: a home may know thousands, and their plans and receipts are long."""
+    """A run as a list shows it: a home may have thousands, and their plans and receipts are long."""
 
     run: str
     lease: str
@@ -196,10 +196,10 @@ class RunRecord:
     receipt_json: str
     home_since: str
     waived: tuple[str, ...] = ()
-    work_json: str = ""  # what the box last said of trained time, checkpoints and progress
+    work_json: str = ""  # the box's last report of trained time, checkpoints and progress
 
     def line(self) -> RunLine:
-        """What a list says of it."""
+        """Return its entry for a list."""
         return RunLine(
             self.run, self.lease, self.box, self.name, self.state, self.reason, self.results, self.created_unix,
             self.seen_unix, self.home_since, self.waived, bool(self.receipt_json), bool(self.nonfinite()),
@@ -221,9 +221,9 @@ class RunRecord:
         return [cell for cell in json.loads(self.plan_json).get("cells", ()) if cell not in done]
 
     def home_s(self) -> float:
-        """Say how much trained time the receipt speaks of."""
+        """Return the trained time that the receipt covers."""
         return float(json.loads(self.receipt_json).get("home_s") or 0.0) if self.receipt_json else 0.0
 
     def waives(self, cell: str) -> bool:
-        """Whether a person gave up this cell."""
+        """Return whether a person gave up this cell."""
         return cell in self.waived

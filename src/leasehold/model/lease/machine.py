@@ -1,4 +1,4 @@
-"""What tells machines apart: a name does not, and no single reading does either."""
+"""Tell machines apart: a name does not suffice, and no single reading does either."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Same(Enum):
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine showed of itself at one moment; empty is not known."""
+    """The identifying facts of a machine at one moment; empty is not known."""
 
     host_key: str = ""
     machine_id: str = ""
@@ -30,17 +30,17 @@ class Machine:
     host: str = ""
 
     def as_dict(self) -> dict[str, str]:
-        """Spell for the ledger."""
+        """Return the form for the ledger."""
         return asdict(self)
 
 
 def machine_from_dict(value: Mapping[str, Any]) -> Machine:
-    """Read what `as_dict` spelled."""
+    """Read back the output of `as_dict`."""
     return Machine(**{field.name: str(value.get(field.name, "")) for field in fields(Machine)})
 
 
 def machine_read(said: Mapping[str, Any], host_key: str = "") -> Machine:
-    """Read what a box says of itself, with the host key under which it was met."""
+    """Read the box's report of itself, with the host key under which it was met."""
     slash = said.get("slash") or ()
     return Machine(
         host_key=host_key.split()[0] if host_key else "",
@@ -55,7 +55,7 @@ def machine_read(said: Mapping[str, Any], host_key: str = "") -> Machine:
 
 
 def one_system(one: Machine, other: Machine) -> bool:
-    """Whether both are the same running system: one boot, one process table, one root folder."""
+    """Return whether both are the same running system: one boot, one process table, one root folder."""
     return all(
         mine and mine == theirs
         for mine, theirs in ((one.boot, other.boot), (one.processes, other.processes), (one.slash, other.slash))
@@ -63,7 +63,7 @@ def one_system(one: Machine, other: Machine) -> bool:
 
 
 def compare(one: Machine, other: Machine) -> Same:
-    """Say whether two readings are of one machine.
+    """Decide whether two readings are of one machine.
 
     Rental images carry host keys and machine ids, and containers of one host share its boot id: none of these proves
     anything alone. Only a system that both readings saw running, with one host key, is one machine.

@@ -1,4 +1,4 @@
-"""What a lease costs, until when it lasts, and what would be lost if it ended now. Pure: facts and a moment in."""
+"""A lease's cost, its remaining time, and the loss if it ended now. Pure: facts and a moment in."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from leasehold.model.values.money import HourlyPrice, Money
 
 from .lease import PARKED, Balance, Lease, Segment
 
-_GONE_S = 100 * 366 * 86400.0  # a date further off than this is no date
-_NOW = "at once"  # how a profile says so
+_GONE_S = 100 * 366 * 86400.0  # a later date than this is not treated as a date
+_NOW = "at once"  # the spelling in a profile
 
 
 class TimedFact(Protocol):
-    """Something that happens by itself: the shape of profile.Clock."""
+    """An event that happens by itself: the shape of profile.Clock."""
 
     @property
     def name(self) -> str: ...
@@ -36,28 +36,28 @@ class TimedFact(Protocol):
 
 
 class Platform(Protocol):
-    """What the meter asks of a platform; a Profile has it."""
+    """The facts that the meter needs from a platform; a Profile has them."""
 
     @property
     def clocks(self) -> Sequence[TimedFact]: ...
 
     def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
-        """Reckon one hour of keeping so many GB on each tier."""
+        """Calculate one hour of keeping so many GB on each tier."""
 
 
 class Work(NamedTuple):
-    """A run's trained time that is nowhere but on the box."""
+    """A run's trained time that exists only on the box."""
 
     run: str
-    training: bool  # a trainer runs, for all we know: the figures below grow with the clock
+    training: bool  # a trainer runs, as far as is known: the figures below grow with the clock
     trained_s: float  # all that would have to be done again
-    unsaved_s: float | None  # trained since the newest checkpoint on the box; None when that is not known
+    unsaved_s: float | None  # trained since the newest checkpoint on the box; None if not known
     heard_unix: float
     started_unix: float = 0.0
     left_s: float | None = None  # until it is done: by `expect`, or measured
 
     def later(self, now_unix: float) -> Work:
-        """Carry the figures from when they were heard to now."""
+        """Advance the figures from when they were reported to now."""
         grown = max(0.0, now_unix - self.heard_unix) if self.training else 0.0
         unsaved = None if self.unsaved_s is None else self.unsaved_s + grown
         left = None if self.left_s is None else max(0.0, self.left_s - grown)
@@ -65,7 +65,7 @@ class Work(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """Trained time, and what doing it again costs."""
+    """Trained time, and the cost of repeating it."""
 
     seconds: float
     cost: Money
@@ -88,25 +88,25 @@ class Meter:
     state: str
     since_unix: float
     cost: Money
-    burn: Money  # an hour, as things stand
+    burn: Money  # per hour, at the present rate
     priced: bool
     projected: Money | None
     balance_left: Money | None
     balance_zero_unix: float | None
     clocks: tuple[DueClock, ...]  # with a date, the nearest first
-    undated: tuple[TimedFact, ...]  # whose beginning nobody knows
+    undated: tuple[TimedFact, ...]  # with unknown start
     box_loss: Loss | None  # if the box died now
     process_loss: Loss | None  # if only the trainer died; None also when no checkpoint is known
-    heard_unix: float  # since when the losses are carried on by the clock alone; 0 when nothing grows
+    heard_unix: float  # since when the losses are extrapolated by the clock alone; 0 if nothing grows
 
     @property
     def next_clock(self) -> DueClock | None:
-        """The clock that fires first."""
+        """Return the clock that fires first."""
         return self.clocks[0] if self.clocks else None
 
 
 def read_meter(lease: Lease, platform: Platform, works: Sequence[Work], now_unix: float) -> Meter:
-    """Reckon everything the screens say of a lease."""
+    """Calculate everything that the screens show of a lease."""
     works = [work.later(now_unix) for work in works]
     cost, burn = cost_between(lease, platform, now_unix), burn_per_hour(lease, platform)
     left = balance_left(lease.balance, [lease], platform, now_unix)
@@ -139,20 +139,20 @@ def cost_between(lease: Lease, platform: Platform, until_unix: float, since_unix
 
 
 def burn_per_hour(lease: Lease, platform: Platform) -> Money:
-    """Say what the next hour costs if nothing changes."""
+    """Return the cost of the next hour if nothing changes."""
     if not lease.open or lease.counted_by:
         return Money()
     return an_hour(Segment(0.0, 0.0, lease.state, lease.price, lease.disk_gb), platform)
 
 
 def an_hour(segment: Segment, platform: Platform) -> Money:
-    """Say what an hour of such a stretch costs."""
+    """Return the cost of an hour of such a period."""
     storage = platform.storage_per_hour(segment.disk_gb, segment.state == PARKED)
     return storage + segment.compute
 
 
 def _projected(cost: Money, burn: Money, works: Sequence[Work]) -> Money | None:
-    """What it will have cost when everything that runs is done; unknown as soon as one end is."""
+    """Return the total cost when everything that runs is done; unknown as soon as one end is."""
     lefts = [work.left_s for work in works if work.training]
     if not lefts or any(left is None for left in lefts):
         return None
@@ -160,7 +160,7 @@ def _projected(cost: Money, burn: Money, works: Sequence[Work]) -> Money | None:
 
 
 def balance_left(told: Balance | None, leases: Sequence[Lease], platform: Platform, now_unix: float) -> Money | None:
-    """The balance as told, less what these leases of a box cost since; other boxes of the account are not known."""
+    """Return the stated balance less the cost of this box's leases since; other boxes of the account are not known."""
     if told is None:
         return None
     costs = (cost_between(lease, platform, now_unix, told.told_unix) for lease in leases)
@@ -170,7 +170,7 @@ def balance_left(told: Balance | None, leases: Sequence[Lease], platform: Platfo
 
 
 def _runs_dry(left: Money | None, burn: Money, now_unix: float) -> float | None:
-    """Balance over burn, in one currency only: no exchange rate is invented."""
+    """Divide balance by burn, in one currency only: no exchange rate is invented."""
     if left is None:
         return None
     currency, amount = left.amounts[0]
@@ -182,11 +182,11 @@ def _runs_dry(left: Money | None, burn: Money, now_unix: float) -> float | None:
 def _clocks(
     lease: Lease, platform: Platform, works: Sequence[Work], zero_unix: float | None
 ) -> tuple[tuple[DueClock, ...], tuple[TimedFact, ...]]:
-    """Date the clocks whose beginning is known; a beginning that nobody recorded gives no date."""
+    """Date the clocks whose start is known; a start that was not recorded gives no date."""
     if not lease.open:
         return (), ()
     begun = {"opened": lease.opened_unix}
-    if lease.parked or lease.off_unknown:  # what a stop may have started is counted from the earliest moment
+    if lease.parked or lease.off_unknown:  # a clock that a stop may have started is counted from the earliest moment
         begun["stopped"] = lease.since_unix
     if zero_unix is not None:
         begun["balance-zero"] = zero_unix
@@ -199,7 +199,7 @@ def _clocks(
         due = _due(clock, begun)
         if due is None:
             undated += [clock] if clock.after != "never" and (clock.after != _NOW or clock.starts not in begun) else []
-        elif due > seen or clock.starts == "balance-zero":  # else it passed, and the box was seen at work since
+        elif due > seen or clock.starts == "balance-zero":  # else it passed, and the box was seen working since
             name = f"{clock.name} (if it is off)" if clock.starts == "stopped" and lease.off_unknown else clock.name
             dated.append(DueClock(name, due, clock.effect, tuple(clock.deletes), clock.do))
     if zero_unix is not None and not any(clock.due_unix == zero_unix for clock in dated):
@@ -211,7 +211,7 @@ def _due(clock: TimedFact, begun: Mapping[str, float]) -> float | None:
     start = begun.get(clock.starts)
     if start is None:
         return None
-    if clock.after_s is None:  # what a stop does at once it has already done
+    if clock.after_s is None:  # the immediate effect of a stop has already happened
         return start if clock.after == _NOW and clock.starts == "balance-zero" else None
     return start + clock.after_s
 
@@ -226,12 +226,12 @@ def _loss(lease: Lease, seconds: Sequence[float | None]) -> Loss | None:
 
 
 def iso(unix: float | None) -> str | None:
-    """Spell a moment for --json: UTC, to the second."""
+    """Format a moment for --json: UTC, to the second."""
     return None if unix is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix))
 
 
 def as_dict(meter: Meter) -> dict[str, Any]:
-    """Spell for --json: exact decimals by currency, ISO dates."""
+    """Return the form for --json: exact decimals by currency, ISO dates."""
     return {
         "state": meter.state,
         "since": iso(meter.since_unix),

@@ -1,4 +1,4 @@
-"""What each run of a lease costs: those that run at once share its meter; time in which none runs is nobody's."""
+"""The cost of each run of a lease: concurrent runs share its meter; idle time belongs to no run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Stretch = tuple[float, float]
 def shares(
     lease: Lease, an_hour: Callable[[Segment], Money], ran: Mapping[str, Sequence[Stretch]], now_unix: float
 ) -> dict[str, Money]:
-    """Share out what a lease cost among its runs, by when each of them ran."""
+    """Divide the cost of a lease among its runs, by when each of them ran."""
     due = _Due([stretch for stretches in ran.values() for stretch in stretches])
     rates = [(segment.from_unix, segment.to_unix, an_hour(segment)) for segment in lease.segments(now_unix)]
     found = {}
@@ -29,7 +29,7 @@ def shares(
 
 
 class _Due:
-    """How many seconds each running run had to pay for by a moment: of two that run at once, each pays half."""
+    """The seconds that each run has to pay for by a moment: of two concurrent runs, each pays half."""
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         turns = sorted([(start, 1) for start, _ in stretches] + [(stop, -1) for _, stop in stretches])
@@ -40,7 +40,7 @@ class _Due:
             self._live.append(self._live[-1] + turn)
 
     def seconds(self, start: float, stop: float) -> float:
-        """Say how many seconds a run pays for that ran from start to stop."""
+        """Return the seconds that a run pays for if it ran from start to stop."""
         return self._by(stop) - self._by(start) if stop > start else 0.0
 
     def _by(self, at: float) -> float:

@@ -1,4 +1,4 @@
-"""What a box says of trained time and checkpoints, checked before it is believed or kept."""
+"""Check a box's report of trained time and checkpoints before it is used or stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OVER = ("finished", "failed", "stopped", "absent")
 
 
 def checked_work(value: Any) -> dict[str, Any]:
-    """Keep the figures that are durations; a box's word for anything else is dropped."""
+    """Keep the figures that are durations; anything else in a box's report is dropped."""
     if not isinstance(value, dict) or not _is_duration(value.get("trained_s")):
         return {}
     kept: dict[str, Any] = {name: value[name] for name in _FIGURES if _is_duration(value.get(name))}
@@ -28,7 +28,7 @@ def checked_work(value: Any) -> dict[str, Any]:
 
 
 def with_progress(work: dict[str, Any], readings: Any, cells: int = 1, done: int = 0) -> dict[str, Any]:
-    """Add how far a training is, as its box reads its log; of several cells only how many have finished."""
+    """Add a training's progress, as its box reads its log; of several cells only how many have finished."""
     progress = _checked_progress(readings, cells, done)
     return {**work, "progress": progress} if progress else work
 
@@ -41,19 +41,19 @@ def _checked_progress(readings: Any, cells: int, done: int) -> dict[str, Any]:
         return {}
     kept: dict[str, Any] = {name: int(said[name]) for name in ("step", "total") if _is_duration(said.get(name), 1e15)}
     kept.update((name, said[name]) for name in ("epoch", "epochs", "eta_s") if _is_duration(said.get(name)))
-    loss = said.get("loss", "")  # None: it was a number, and is none any more
+    loss = said.get("loss", "")  # None: it was a number, and no longer is
     if loss is None or (isinstance(loss, int | float) and not isinstance(loss, bool) and math.isfinite(loss)):
         kept["loss"] = loss
     return kept
 
 
 def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
-    """Say what of a run lies nowhere but on its box; None when nothing of it is owed, or nothing was heard."""
+    """Return the work of a run that exists only on its box; None if nothing is owed, or nothing was reported."""
     if not record.work_json or not record.owed():
         return None
     said = json.loads(record.work_json)
     trained, unsaved, heard = said["trained_s"], said.get("unsaved_s"), float(said["heard_unix"])
-    only_here = max(0.0, trained - record.home_s())  # of a sweep, some cells may be home already
+    only_here = max(0.0, trained - record.home_s())  # in a sweep, some cells may be home already
     if facts.outlives_box(root) and unsaved is not None:
         only_here = unsaved
     if facts.copies_outlive_box and "uncopied_s" in said:
@@ -66,9 +66,9 @@ def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
 
 
 def _left_s(record: RunRecord, trained_s: float, open_s: float) -> float | None:
-    """How long it takes until every cell has had its `expect`; past that, or without it, nobody knows.
+    """Return the time until every cell has had its `expect`; past that, or without it, it is unknown.
 
-    Cells that run side by side train more than an hour in an hour; as many are taken to go on like that.
+    Cells that run in parallel train more than an hour per hour; the same number is assumed to continue.
     """
     plan = json.loads(record.plan_json)
     expected = float(plan.get("job", {}).get("expect_s") or 0.0) * max(1, len(plan.get("cells") or ()))

@@ -1,4 +1,4 @@
-"""What a lease's screens need of its platform's profile, small enough to be kept beside the ledger."""
+"""The facts of a platform's profile that a lease's screens need, small enough to be kept beside the ledger."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.model.values.money import Money
 
-if TYPE_CHECKING:  # `lease status` must not pay for the whole profile
+if TYPE_CHECKING:  # `lease status` must not load the whole profile
     from .profile import Profile
 
 
@@ -26,7 +26,7 @@ class ClockFact(NamedTuple):
 
 
 class RateFact(NamedTuple):
-    """What keeping files on a tier costs."""
+    """The cost of keeping files on a tier."""
 
     tier: str
     amount: Decimal
@@ -37,7 +37,7 @@ class RateFact(NamedTuple):
     by_size: bool
 
     def hourly(self, gigabytes: Decimal) -> Money:
-        """Reckon one hour of this many GB."""
+        """Calculate one hour of this many GB."""
         size = max(Decimal(0), gigabytes - self.above_gb) if self.by_size else Decimal(1)
         return Money.of(self.amount * size / self.hours, self.currency)
 
@@ -52,10 +52,10 @@ class LeaseFacts:
     state_outlives_box: bool = False
     copies_outlive_box: bool = False
     metered: bool = True  # holding it costs money; a cluster's login node does not
-    bills: bool = False  # the platform is known to bill; of a bare SSH box only a price says so
+    bills: bool = False  # the platform is known to bill; for a bare SSH box only a price shows it
 
     def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
-        """Reckon one hour of keeping so many GB on each tier, running or stopped."""
+        """Calculate one hour of keeping so many GB on each tier, running or stopped."""
         whens = ("stopped" if stopped else "running", "always")
         total = Money()
         for rate in self.rates:
@@ -64,12 +64,12 @@ class LeaseFacts:
         return total
 
     def outlives_box(self, root: str) -> bool:
-        """Whether a run folder below this root is still there when the box is gone."""
+        """Return whether a run folder below this root still exists when the box is gone."""
         inside = not self.state_path or (root + "/").startswith(self.state_path.rstrip("/") + "/")
         return self.state_outlives_box and inside
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell as JSON can carry it."""
+        """Return the form for JSON."""
         return {
             "clocks": [list(clock) for clock in self.clocks],
             "rates": [[str(part) if isinstance(part, Decimal) else part for part in rate] for rate in self.rates],
@@ -82,7 +82,7 @@ class LeaseFacts:
 
 
 def facts_from_dict(value: dict[str, Any]) -> LeaseFacts:
-    """Read back what this home spelled itself."""
+    """Read back the facts that this home wrote itself."""
     clocks = tuple(ClockFact(*clock)._replace(deletes=tuple(clock[5])) for clock in value["clocks"])
     rates = [RateFact(*rate) for rate in value["rates"]]
     return LeaseFacts(
@@ -97,7 +97,7 @@ def facts_from_dict(value: dict[str, Any]) -> LeaseFacts:
 
 
 def facts_of_profile(profile: Profile) -> LeaseFacts:
-    """Take from a profile what a meter needs."""
+    """Extract from a profile what a meter needs."""
     from .profile import RATE_UNITS, YES
 
     durable, state = profile.durable_tier, profile.state_tier

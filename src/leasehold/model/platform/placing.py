@@ -1,4 +1,4 @@
-"""A profile as it holds for one box: the tier that our folder lies on, and where the durable tier is mounted."""
+"""A profile adapted to one box: the tier that our folder lies on, and the mount of the durable tier."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .profile import UNKNOWN, YES, Profile, Source, Tier
 DEFAULT_ROOT = "~/.leasehold"
 UNKNOWN_TIER = "unknown tier"
 STATED_TIER = "durable folder"
-_UNSOURCED = Source("", "2000-01", "own")  # no page says it: a person did, or nobody
+_UNSOURCED = Source("", "2000-01", "own")  # not documented: stated by a person, or by nobody
 
 
 def placed(profile: Profile, root: str, durable: str = "") -> Profile:
     """Move the state role to the tier that holds root, and the durable tier to the path that a person named.
 
-    A root that no tier holds gets a tier of which nothing is known. An empty root stays on the state tier.
+    A root outside all tiers gets a new tier with unknown facts. An empty root stays on the state tier.
     """
     if durable:
         profile = _with_durable(profile, durable)
@@ -40,24 +40,24 @@ def tier_of(profile: Profile, path: str) -> Tier | None:
 
 
 def copy_tier(profile: Profile) -> Tier | None:
-    """Return the durable tier that results are copied to; None where there is none beside the state tier."""
+    """Return the durable tier that results are copied to; None if there is none beside the state tier."""
     tier = profile.durable_tier
     return None if tier is None or tier is profile.state_tier else tier
 
 
 def copies_to(profile: Profile) -> str:
-    """Return the folder of the copy on the box; empty where no copy is made, also because its path is not known."""
+    """Return the folder of the copy on the box; empty if no copy is made, also because its path is not known."""
     tier = copy_tier(profile)
     return tier.path.rstrip("/") + "/leasehold" if tier is not None and tier.path.startswith("/") else ""
 
 
 def holds(folder: str, path: str) -> bool:
-    """Whether a path is a folder or lies below it."""
+    """Return whether a path is a folder or lies below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _with_durable(profile: Profile, path: str) -> Profile:
-    """Give the durable tier its path; a profile without one gets a tier that outlives the box by a person's word."""
+    """Set the durable tier's path; a profile without one gets a tier that outlives the box as a person stated."""
     known = profile.durable_tier
     if known is None:
         tier = Tier(STATED_TIER, path, ("durable",), YES, YES, UNKNOWN, _UNSOURCED, own_mount=False, stated=True)

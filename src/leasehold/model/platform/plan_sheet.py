@@ -1,4 +1,4 @@
-"""A plan sheet: what a job on a platform will do, cost and risk, before a cent is spent. Relative times only."""
+"""A plan sheet: a job on a platform, its cost and risk, before any money is spent. Relative times only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCHEMA = "leasehold.sheet/1"
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person states beside the job: price, balance, how to end, how fast the line is."""
+    """A person's settings beside the job: price, balance, how to end, speed of the line."""
 
     price: str = ""
     balance: str = ""
@@ -30,7 +30,7 @@ class Wishes:
     gap_s: float = 0.0  # mean time between interruptions
     cards: int = 0  # of the box; 0: as many as one cell needs
     root: str = ""
-    disk_gb: Mapping[str, Decimal] = field(default_factory=dict)  # measured or told sizes, by tier: those bill
+    disk_gb: Mapping[str, Decimal] = field(default_factory=dict)  # measured or stated sizes, by tier: those bill
 
 
 @dataclass(frozen=True)
@@ -44,24 +44,24 @@ class Cadence:
 
     @property
     def every_s(self) -> float:
-        """Seconds between checkpoints, rounded down to whole steps where their length is known."""
+        """Return seconds between checkpoints, rounded down to whole steps if their length is known."""
         seconds = interval_s(self.write_s, self.gap_s)
         return self.every_steps * self.step_s if self.every_steps else seconds
 
     @property
     def every_steps(self) -> int:
-        """Steps between checkpoints; 0 when the length of a step is not known."""
+        """Return steps between checkpoints; 0 if the length of a step is not known."""
         return whole_steps(interval_s(self.write_s, self.gap_s), self.step_s)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What it will cost, part by part; None where the job or the price does not say."""
+    """The estimated cost, part by part; None if the job or the price does not give it."""
 
     boot_s: float
     run_s: float | None
     pull_s: float | None
-    hour: Money | None  # burn of one running hour, storage included
+    hour: Money | None  # cost of one running hour, storage included
     boot: Money | None
     compute: Money | None
     pull: Money | None
@@ -69,26 +69,26 @@ class Forecast:
 
     @property
     def total(self) -> Money | None:
-        """Boot, run and pull together; None as long as one of them is unknown."""
+        """Return boot, run and pull together; None as long as one of them is unknown."""
         parts = (self.boot, self.compute, self.pull)
         return None if None in parts else sum((part for part in parts if part is not None), Money())
 
     @property
     def ends_s(self) -> float | None:
-        """Seconds from the start until the results are home."""
+        """Return seconds from the start until the results are home."""
         return None if self.run_s is None else self.boot_s + self.run_s + (self.pull_s or 0.0)
 
 
 @dataclass(frozen=True)
 class Ticking:
-    """A danger clock, counted from the moment of the plan where its start is known."""
+    """A danger clock, counted from the moment of the plan if its start is known."""
 
     clock: Clock
     due_s: float | None
     counted_from: str
 
     def as_dict(self, at_unix: float) -> dict[str, Any]:
-        """Spell for --json, with the date."""
+        """Return the form for --json, with the date."""
         return {
             "name": self.clock.name,
             "effect": self.clock.effect,
@@ -102,7 +102,7 @@ class Ticking:
 
 @dataclass(frozen=True)
 class PlanSheet:
-    """Job and platform resolved for a person's eyes."""
+    """Job and platform, resolved for people to read."""
 
     candidate: str
     profile: Profile
@@ -113,33 +113,33 @@ class PlanSheet:
     durable: str
     hf_home: str
     cells: int
-    at_once: int  # how many of them side by side
+    at_once: int  # how many of them in parallel
     need_bytes: int
     need_inodes: int
     cadence: Cadence | None
     forecast: Forecast
-    soonest_s: float | None  # until the results are home if as many cells as possible run side by side
+    soonest_s: float | None  # until the results are home if as many cells as possible run in parallel
     clocks: tuple[Ticking, ...]
     balance_lasts_s: float | None
     wishes: Wishes
 
     @property
     def state(self) -> Tier:
-        """The tier runs and checkpoints live on; the profile is that of the box, with its root and durable path."""
+        """Return the tier of runs and checkpoints; the profile is that of the box, with its root and durable path."""
         return self.profile.state_tier
 
     @property
     def state_known(self) -> bool:
-        """Whether the profile names the tier that our folder lies on."""
+        """Return whether the profile names the tier that our folder lies on."""
         return self.state.name != UNKNOWN_TIER
 
     @property
     def survives_verb(self) -> bool:
-        """Whether that tier outlives the intended verb."""
+        """Return whether that tier outlives the intended verb."""
         return self.verb is not None and self.state.name in self.verb.keeps
 
     def body(self) -> dict[str, Any]:
-        """Spell without dates: equal inputs give equal bodies on every day."""
+        """Return the form without dates: equal inputs give equal bodies on every day."""
         verb = self.verb
         return {
             "schema": SCHEMA,
@@ -171,11 +171,11 @@ class PlanSheet:
 
     @property
     def sha256(self) -> str:
-        """Hash of the body."""
+        """Return the hash of the body."""
         return digest(self.body())
 
     def as_dict(self, at_unix: float) -> dict[str, Any]:
-        """Spell for --json, with dates counted from a moment."""
+        """Return the form for --json, with dates counted from a moment."""
         zero = None if self.balance_lasts_s is None else iso(at_unix + self.balance_lasts_s)
         clocks = [tick.as_dict(at_unix) for tick in self.clocks]
         body = {**self.body(), "clocks": clocks, "at": iso(at_unix), "balance_zero": zero}
@@ -183,7 +183,7 @@ class PlanSheet:
 
 
 def plan_cadence(write_s: float, step_s: float, wishes: Wishes) -> Cadence | None:
-    """Reckon the checkpoint interval; None when nobody said how long a checkpoint takes to write."""
+    """Calculate the checkpoint interval; None if the write time of a checkpoint is not given."""
     if not write_s:
         return None
     assumed = not wishes.gap_s
@@ -192,7 +192,7 @@ def plan_cadence(write_s: float, step_s: float, wishes: Wishes) -> Cadence | Non
 
 
 def iso(unix: float) -> str:
-    """Spell a moment for machines."""
+    """Format a moment for machines."""
     return datetime.fromtimestamp(unix, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

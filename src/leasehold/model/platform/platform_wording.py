@@ -1,4 +1,4 @@
-"""How a platform's facts are said: first what stops the meter, what that deletes, and the next clock."""
+"""The wording of a platform's facts: first what stops the meter, what that deletes, and the next clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STARTS = {
 
 
 def first_lines(profile: Profile) -> tuple[str, str, str]:
-    """Say the three things to know before renting."""
+    """Return the three things to know before renting."""
     verb = profile.verb()
     if verb is None or verb.stops_compute == "n/a":
         return ("stops the meter: nothing bills here", "deletes: nothing", f"next clock: {next_clock(profile)}")
@@ -37,7 +37,7 @@ def say_verb(verb: Verb) -> str:
 
 
 def say_ends(verb: Verb) -> str:
-    """Say which meters a verb ends."""
+    """Describe which meters a verb ends."""
     if verb.stops_compute == "n/a":
         return "nothing bills"
     if verb.stops_compute != "yes":
@@ -52,14 +52,14 @@ def say_ends(verb: Verb) -> str:
 
 
 def say_loss(profile: Profile, verb: Verb) -> str:
-    """Name what a verb deletes and what it leaves."""
+    """Name what a verb deletes and what it keeps."""
     gone = [_place(profile, name, verb) for name in verb.deletes]
     kept = [_place(profile, name, None) for name in verb.keeps]
     return (", ".join(gone) or "nothing") + (f"; keeps {', '.join(kept)}" if kept else "; keeps nothing")
 
 
 def next_clock(profile: Profile) -> str:
-    """Say the clock that a person meets first: the one their own verb starts, then those that run already."""
+    """Describe the clock that a person meets first: the one their own verb starts, then those already running."""
     verb = profile.verb()
     follows = {"stop": "stopped", "destroy": "released"}.get(verb.ends if verb else "", "")
     order = (follows, "opened", "run-start", "stopped", "idle", "contract-end", "balance-zero", "released", "notice")
@@ -68,21 +68,21 @@ def next_clock(profile: Profile) -> str:
 
 
 def _wait_s(clock: Clock) -> float:
-    """At once comes first, a time nobody knows last."""
+    """Return the sort key: at once comes first, an unknown time last."""
     if clock.after_s is not None:
         return clock.after_s
     return 0.0 if clock.after == "at once" else float("inf")
 
 
 def say_clock(clock: Clock) -> str:
-    """Say when something happens by itself, and what to do about it."""
+    """Describe when something happens by itself, and what to do about it."""
     do = f" ({clock.do})" if clock.do else ""
     when = "" if clock.after == "never" else f"{say_when(clock)}: "
     return f"{clock.name}: {when}{clock.effect}{do}"
 
 
 def say_when(clock: Clock) -> str:
-    """Say when a clock fires, in words."""
+    """Describe when a clock fires."""
     start = _STARTS[clock.starts]
     if clock.after_s is not None:
         return f"{clock.after} after {start}"
@@ -92,7 +92,7 @@ def say_when(clock: Clock) -> str:
 
 
 def say_survival(tier: Tier) -> list[str]:
-    """Spell one row of the survival matrix."""
+    """Format one row of the survival matrix."""
     return [
         tier.name,
         tier.place,
@@ -104,7 +104,7 @@ def say_survival(tier: Tier) -> list[str]:
 
 
 def say_source(source: Source, now_unix: float) -> str:
-    """Say where a fact was read and how old that is."""
+    """Format where a fact was read and how old that is."""
     months = source.months_old(now_unix)
     age = "this month" if months <= 0 else f"{months} month{'s' if months > 1 else ''} ago"
     doubt = source.doubt(now_unix)
@@ -112,7 +112,7 @@ def say_source(source: Source, now_unix: float) -> str:
 
 
 def say_deleted(profile: Profile, verb: Verb) -> str:
-    """Name the tiers that a verb deletes; those that are only not known to survive it are marked."""
+    """Name the tiers that a verb deletes; those only not known to survive it are marked."""
     return ", ".join(
         name + (" (not known to survive)" if _unsure(profile, name, verb) else "") for name in verb.deletes
     )

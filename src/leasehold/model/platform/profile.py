@@ -1,4 +1,4 @@
-"""What is true of a platform: tiers and what they survive, verbs, clocks, spot, environment. Data, dated, sourced."""
+"""The facts of a platform: tiers and what they survive, verbs, clocks, spot, environment. Data, dated, sourced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from leasehold.model.values.money import Money
 
 STALE_MONTHS = 6
-HOURS_PER_MONTH = 730  # as the vendors reckon: 365 days in twelve months
+HOURS_PER_MONTH = 730  # as the vendors count: 365 days in twelve months
 YES, NO, UNKNOWN = "yes", "no", "unknown"
 
 CONFIDENCE = ("docs", "third-party", "conflict", "unverified", "own")
@@ -21,12 +21,12 @@ ENGINES = ("caretaker", "slurm", "kubernetes", "kaggle", "colab")
 RUNNABLE = ("caretaker", "slurm")  # engines that this version can start work through
 ROLES = ("state", "scratch", "durable")
 VERB_KINDS = ("park", "release", "delete-storage", "cheaper", "end", "leave")
-VERB_ENDS = ("stop", "destroy", "nothing")  # which column of the survival matrix a verb makes true
+VERB_ENDS = ("stop", "destroy", "nothing")  # the column of the survival matrix that a verb affects
 ACTORS = ("person", "box", "simulated", "scheduler", "nobody", "api")  # api: the landlord's adapter
 CLOCK_STARTS = ("opened", "stopped", "idle", "balance-zero", "contract-end", "run-start", "released", "notice")
 RATE_UNITS = {"GB/month": HOURS_PER_MONTH, "GB/day": 24, "GB/hour": 1, "month": HOURS_PER_MONTH, "day": 24, "hour": 1}
 RELAUNCH = ("systemd", "cron", "onstart:/…")  # for one user with lingering; @reboot; the platform's own start file
-REACHED = ("ssh", "here")  # how a box of the platform is called: by an ssh address, or it is this very machine
+REACHED = ("ssh", "here")  # how a box of the platform is reached: by an ssh address, or it is this very machine
 NEVER_OUTCOMES = ("refuse", "warn")
 RATE_WHEN = ("running", "stopped", "always")
 ADDRESS_SIGNS = ("host", "user")  # of the ssh address
@@ -38,7 +38,7 @@ TRI_STATE = (YES, NO, UNKNOWN, "n/a", "host-dependent", "per-platform", "mixed",
 
 @dataclass(frozen=True)
 class Source:
-    """Where a fact was read, when it was last confirmed, and how far to trust it."""
+    """The source of a fact, the date of its last confirmation, and how far to trust it."""
 
     url: str
     verified: str  # YYYY-MM
@@ -46,13 +46,13 @@ class Source:
     note: str = ""
 
     def months_old(self, now_unix: float) -> int:
-        """Count the months since somebody confirmed it."""
+        """Return the number of months since it was confirmed."""
         year, month = (int(part) for part in self.verified.split("-"))
         now = time.gmtime(now_unix)
         return (now.tm_year - year) * 12 + now.tm_mon - month
 
     def doubt(self, now_unix: float) -> str:
-        """Say why a destructive act should not rest on this unseen; empty when it may."""
+        """Explain why a destructive act should not rest on this unseen; empty if it may."""
         if self.confidence in UNCONFIRMED:
             what = {"conflict": "sources contradict each other", "unverified": "nobody confirmed it"}
             return what[self.confidence] + (f" ({self.note})" if self.note else "")
@@ -63,7 +63,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Rate:
-    """What keeping files costs: per GB, or flat, while running, while stopped, or always."""
+    """The cost of keeping files: per GB, or flat, while running, while stopped, or always."""
 
     amount: Decimal
     currency: str
@@ -74,7 +74,7 @@ class Rate:
     note: str = ""
 
     def hourly(self, gigabytes: Decimal) -> Decimal:
-        """Reckon one hour of this many GB."""
+        """Calculate one hour of this many GB."""
         size = max(Decimal(0), gigabytes - self.above_gb) if self.per.startswith("GB") else Decimal(1)
         return self.amount * size / RATE_UNITS[self.per]
 
@@ -84,7 +84,7 @@ class Tier:
     """A place for files and what it outlives ("yes", "no", "unknown")."""
 
     name: str
-    path: str  # a path on the box, or empty where that depends on the box
+    path: str  # a path on the box, or empty if it depends on the box
     roles: tuple[str, ...]
     survives_stop: str
     survives_destroy: str
@@ -94,19 +94,19 @@ class Tier:
     speed: str = ""
     size: str = ""
     inode_cap: str = ""
-    cap_bytes: int = 0  # the most it ever holds, by the platform's rule; 0: none is known
+    cap_bytes: int = 0  # its maximum size, by the platform's rule; 0: none is known
     cap_inodes: int = 0
     scope: str = ""
-    shared: bool = False  # seen by several boxes at once
+    shared: bool = False  # visible to several boxes at once
     optional: bool = False  # not every box has it
-    own_mount: bool = True  # a mount of its own, not a folder of the system disk
+    own_mount: bool = True  # a separate mount, not a folder of the system disk
     also: tuple[str, ...] = ()  # other folders on the same disk
     rates: tuple[Rate, ...] = ()
     note: str = ""
     stated: bool = False  # a person named its path for one box; it may be a folder below a mount
 
     def survives(self, end: str) -> str:
-        """Say whether files here outlive stop, destroy or balance_zero."""
+        """Return whether files here outlive stop, destroy or balance_zero."""
         return {
             "stop": self.survives_stop,
             "destroy": self.survives_destroy,
@@ -116,7 +116,7 @@ class Tier:
 
     @property
     def place(self) -> str:
-        """Say where it is."""
+        """Return its path or description."""
         return self.where or self.path
 
 
@@ -135,8 +135,8 @@ class Verb:
     by: str  # who acts
     steps: tuple[str, ...]
     source: Source
-    native: str = ""  # what the button says
-    command: tuple[str, ...] = ()  # what the box runs when it acts itself
+    native: str = ""  # the label of the button
+    command: tuple[str, ...] = ()  # what the box runs if it acts itself
     still_billed: tuple[str, ...] = ()
     note: str = ""
 
@@ -148,14 +148,14 @@ class Clock:
     name: str
     starts: str
     after: str
-    after_s: float | None  # None: at once, or nobody says when
+    after_s: float | None  # None: at once, or no known time
     effect: str
     source: Source
     deletes: tuple[str, ...] = ()
     do: str = ""
 
     def due_unix(self, started_unix: float) -> float | None:
-        """Say when it fires, counted from its start."""
+        """Return when it fires, counted from its start."""
         return None if self.after_s is None else started_unix + self.after_s
 
 
@@ -187,23 +187,23 @@ class NeverRule:
 
 @dataclass(frozen=True)
 class Environment:
-    """What must be set before the interpreter starts, and the contract of the image."""
+    """The variables to set before the interpreter starts, and the contract of the image."""
 
     contract: str
     interpreter: str = ""
-    hook: str = ""  # shell, run in every shell that goes out; its failure aborts
+    hook: str = ""  # shell commands, run in every shell that is started; a failure aborts
     variables: Mapping[str, str] = field(default_factory=dict)  # {state}, {durable}, {scratch} stand for tier folders
     no_proxy: tuple[str, ...] = ()
     tensorboard_dir: str = ""
     credentials: str = ""  # the tier on which a secret may lie; empty: the state tier
     never: tuple[str, ...] = ()  # for people
-    rules: tuple[NeverRule, ...] = ()  # the entries of never that a job's commands are held against
+    rules: tuple[NeverRule, ...] = ()  # the entries of never that a job's commands are checked against
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """Something that shows whose box this is: part of its ssh address, or a variable, file or mount on it."""
+    """An identifying sign of a platform's box: part of its ssh address, or a variable, file or mount on it."""
 
     name: str
     kind: str  # one of SIGN_KINDS
@@ -213,7 +213,7 @@ class Sign:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What is read, whichever platform asks for it."""
+        """Return what is read, whichever platform asks for it."""
         return self.kind, self.value
 
 
@@ -243,12 +243,12 @@ class Relaxed:
     said: str  # by the project's file
     used: str
     where: str  # file and line
-    verb: str = ""  # the verb it is about; empty: every verb
-    end: str = ""  # the column of the survival matrix it is about; empty: every column
-    decides: bool = True  # a teardown rests on it
+    verb: str = ""  # the verb it concerns; empty: every verb
+    end: str = ""  # the column of the survival matrix it concerns; empty: every column
+    decides: bool = True  # a teardown depends on it
 
     def about(self, verb: Verb) -> bool:
-        """Whether an act of this verb rests on the fact."""
+        """Return whether an act of this verb rests on the fact."""
         return self.decides and self.verb in ("", verb.name) and self.end in ("", verb.ends)
 
     def __str__(self) -> str:
@@ -257,7 +257,7 @@ class Relaxed:
 
 @dataclass(frozen=True)
 class Profile:
-    """A platform: everything gates, plans and screens say of it comes from here."""
+    """A platform: the source of everything that gates, plans and screens state about it."""
 
     id: str
     title: str
@@ -282,27 +282,27 @@ class Profile:
     reached: str = "ssh"  # one of REACHED
     relaunch: tuple[str, ...] = ()  # ways to start something after a restart, best first
     origin: tuple[str, ...] = ()  # files it was read from, the last wins
-    relaxed: tuple[Relaxed, ...] = ()  # what a project's file wanted less cautious, and did not get
+    relaxed: tuple[Relaxed, ...] = ()  # facts that a project's file stated less cautiously, and that were refused
 
     def verb(self, name: str = "") -> Verb | None:
-        """Return the named verb (by its own or its native name), or the meter stop verb when none is named."""
+        """Return the named verb (by its own or its native name), or the meter stop verb if none is named."""
         wanted = name or self.traits.meter_stop_verb
         found = next((verb for verb in self.verbs if wanted in (verb.name, verb.native)), None)
         return found or (None if name else next(iter(self.verbs), None))
 
     @property
     def runnable(self) -> bool:
-        """Whether this version can start work there; otherwise the profile is good for plans only."""
+        """Return whether this version can start work there; otherwise the profile is good for plans only."""
         return self.engine in RUNNABLE
 
     @property
     def parking(self) -> Verb | None:
-        """The reversible verb that ends the compute meter, if there is one."""
+        """Return the reversible verb that ends the compute meter, if there is one."""
         return next((verb for verb in self.verbs if verb.kind == "park"), None)
 
     @property
     def bills(self) -> bool:
-        """Whether the platform is known to bill for compute; of a bare SSH box only a price says so."""
+        """Return whether the platform is known to bill for compute; for a bare SSH box only a price shows it."""
         verb = self.verb() if self.traits.meter_stop_verb != "n/a" else None
         return verb is not None and verb.stops_compute == YES and self.landlord != "simulated"
 
@@ -312,12 +312,12 @@ class Profile:
 
     @property
     def state_tier(self) -> Tier:
-        """The tier run folders live on."""
+        """Return the tier that run folders are on."""
         return next(tier for tier in self.tiers if "state" in tier.roles)
 
     @property
     def durable_tier(self) -> Tier | None:
-        """The tier that outlives the box, where results are copied besides; None when there is none."""
+        """Return the tier that outlives the box, to which results are copied; None if there is none."""
         return next((tier for tier in self.tiers if "durable" in tier.roles), None)
 
     def behind(self, verb: Verb) -> list[tuple[str, Source]]:
@@ -327,7 +327,7 @@ class Profile:
         return facts
 
     def doubts(self, verb: Verb, now_unix: float) -> list[str]:
-        """Say which of those facts are stale, were never confirmed, or are relaxed by a project's file."""
+        """List which of those facts are stale, were never confirmed, or are relaxed by a project's file."""
         relaxed = [str(fact) for fact in self.relaxed if fact.about(verb)]
         if not verb.deletes and verb.reversible:
             return relaxed
@@ -335,7 +335,7 @@ class Profile:
         return [f"{what}: {doubt}, {url}" for what, doubt, url in said if doubt] + relaxed
 
     def storage_per_hour(self, gigabytes: Mapping[str, Decimal], stopped: bool) -> Money:
-        """Reckon one hour of keeping so many GB on each tier, running or stopped."""
+        """Calculate one hour of keeping so many GB on each tier, running or stopped."""
         whens = ("stopped" if stopped else "running", "always")
         total = Money()
         for tier in self.tiers:

@@ -1,1 +1,1 @@
-"""Plans, receipts, verdicts, and what is known of a run."""
+"""Plans, receipts, verdicts, and the known state of a run."""

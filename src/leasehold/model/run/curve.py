@@ -5,30 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-Point = tuple[float, float | None]  # unix seconds, value; None where it was no number
+Point = tuple[float, float | None]  # unix seconds, value; None if it was not a number
 
 
 @dataclass(frozen=True)
 class Curve:
     """One line of a picture. Curves of one panel share an axis."""
 
-    panel: str  # what was asked for: loss, gpu, mem …
-    name: str  # which line of it: card 0, /data …
+    panel: str  # the requested figure: loss, gpu, mem …
+    name: str  # the line within the panel: card 0, /data …
     unit: str
     points: tuple[Point, ...]
-    top: float | None = None  # where the axis ends by nature, such as 100 %
+    top: float | None = None  # the natural end of the axis, such as 100 %
     title: str = ""  # the panel in plain words
     steps: tuple[float | None, ...] = ()  # the training's step at each point, of figures that go by steps
 
     @property
     def by_step(self) -> bool:
-        """Whether it can be drawn over steps: every point has one, and they are not all one step."""
+        """Return whether it can be drawn over steps: every point has one, and they differ."""
         known = [step for step in self.steps if step is not None]
         return len(known) == len(self.points) and len(set(known)) > 1
 
     @property
     def label(self) -> str:
-        """What its line is called: the panel's title, and which of its lines where there are several."""
+        """Return the label of its line: the panel's title, and the name of the line if there are several."""
         title = self.title or self.panel
         if self.name in (self.panel, ""):
             return title
@@ -36,11 +36,11 @@ class Curve:
 
     @property
     def known(self) -> int:
-        """How many readings have a value."""
+        """Return how many readings have a value."""
         return sum(1 for _, value in self.points if value is not None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         value = {"panel": self.panel, "name": self.name, "unit": self.unit, "title": self.title}
         steps = {"steps": list(self.steps)} if self.steps else {}
         return {**value, "points": [list(one) for one in self.points], **steps}

@@ -1,4 +1,4 @@
-"""What lies on a box's disks: units as the box counted them, checked, since nothing a box sends is trusted."""
+"""Files on a box's disks: units as the box counted them, checked, since nothing a box sends is trusted."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class DiskUnit:
     identity: tuple[int, int, int, int]
 
     def as_target(self) -> dict[str, Any]:
-        """Spell what the box must find again before it touches it."""
+        """Return what the box must find again before it touches the unit."""
         keys = ("path", "bytes", "names", "length")
         return {**{key: getattr(self, key) for key in keys}, "identity": list(self.identity)}
 
 
 def unit_from(value: Any) -> DiskUnit:
-    """Read one unit from the wire; ValueError, KeyError or TypeError when it is none."""
+    """Read one unit from the wire; ValueError, KeyError or TypeError if it is invalid."""
     facts: dict[str, Any] = {name: _count(value[name]) for name in _COUNTS}
     facts.update({name: str(value[name]) for name in ("path", "kind", "tier")})
     facts.update({name: bool(value[name]) for name in ("is_folder", "divided", "partial")})
     if not facts["path"].startswith("/"):
-        raise ValueError(f"{facts['path']!r} is no absolute path")
+        raise ValueError(f"{facts['path']!r} is not an absolute path")
     device, inode, size, mtime_ns = (int(number) for number in value["identity"])
     return DiskUnit(
         **facts,
@@ -54,7 +54,7 @@ def unit_from(value: Any) -> DiskUnit:
 def _count(value: Any) -> int:
     number = int(value)
     if not 0 <= number < _MOST:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return number
 
 
@@ -72,19 +72,19 @@ def tier_from(value: Any) -> dict[str, Any]:
 
 
 def quarantine_from(value: Any) -> dict[str, Any]:
-    """Read what a box says of one quarantine."""
+    """Read a box's description of one quarantine."""
     known = {"stamp": str(value["stamp"]), "items": _count(value["items"]), "bytes": _count(value["bytes"])}
     return {**known, "paths": [str(path) for path in value["paths"]]}
 
 
 def trend_from(value: Any) -> dict[str, Any]:
-    """Read when a patrol sees a disk full."""
+    """Read the patrol's forecast of when a disk is full."""
     soon = {name: float(value[name]) for name in ("bytes_full_in_s", "inodes_full_in_s") if name in value}
     return {"run": str(value["run"]), "mount": str(value["mount"]), **soon}
 
 
 def result_from(value: Any) -> dict[str, Any]:
-    """Read what became of one target."""
+    """Read the result for one target."""
     return {"path": str(value["path"]), "done": value["done"] is True, "problem": str(value["problem"])}
 
 

@@ -1,4 +1,4 @@
-"""What a person's own command on a box came to."""
+"""The result of a person's own command on a box."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entered:
-    """Its exit code and where it ran; its output, where that was asked for as data."""
+    """Its exit code and where it ran; its output, if that was requested as data."""
 
     code: int
     where: str

@@ -1,4 +1,4 @@
-"""Numbers that are not finite in artifacts at home: the words for a receipt's `nonfinite`, wherever it is shown."""
+"""Numbers that are not finite in artifacts at home: the text for a receipt's `nonfinite`, wherever it is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FILES_SHOWN = 5
 
 
 def lines(nonfinite: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Say which file holds how many, and in what; one line a file, the first few."""
+    """Describe which file holds how many, and in what; one line per file, the first few."""
     listed = list(nonfinite)
     said = [_line(entry) for entry in listed[:_FILES_SHOWN]]
     if len(listed) > _FILES_SHOWN:
@@ -20,7 +20,7 @@ def lines(nonfinite: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def summary(nonfinite: Iterable[Mapping[str, Any]]) -> str:
-    """Say in a few words what is not finite; empty when nothing is known to be."""
+    """Summarise what is not finite; empty if nothing is known to be."""
     listed = list(nonfinite)
     if not listed:
         return ""

@@ -1,4 +1,4 @@
-"""What a stage tells whoever watches it."""
+"""Progress messages from a stage to its observer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Note:
-    """One thing worth saying: a kind that programs can match, a line that people can read."""
+    """One message: a kind that programs can match, a line that people can read."""
 
     kind: str
     text: str
@@ -20,4 +20,4 @@ Report = Callable[[Note], None]
 
 
 def silent(note: Note) -> None:
-    """Tell nobody."""
+    """Discard the note."""

@@ -26,20 +26,20 @@ class Plan:
     cells: tuple[str, ...] = ("main",)
     environment: Mapping[str, Any] = field(default_factory=dict)  # of the platform
     engine: str = "caretaker"
-    adopted: Mapping[str, Any] = field(default_factory=dict)  # a trainer that somebody else started: {pid, started, …}
-    code: str = ""  # the hash of those files of the tree that count, where others lie beside them
+    adopted: Mapping[str, Any] = field(default_factory=dict)  # a trainer started by someone else: {pid, started, …}
+    code: str = ""  # the hash of the tree's relevant files, if others lie beside them
 
     @property
     def patterns(self) -> list[str]:
-        """What the artifacts are looked for by."""
+        """Return the patterns that find the artifacts."""
         return [artifact.pattern for artifact in self.job.artifacts]
 
     def with_code_of(self, other: Plan) -> Plan:
-        """Return the same plan for another's code."""
+        """Return the same plan with the code of another."""
         return replace(self, tree=other.tree, code=other.code)
 
     def body(self) -> dict[str, Any]:
-        """Spell without the hash."""
+        """Return the form without the hash."""
         return {
             "schema": SCHEMA,
             "run": self.run,
@@ -58,11 +58,11 @@ class Plan:
 
     @property
     def sha256(self) -> str:
-        """Hash of the body."""
+        """Return the hash of the body."""
         return digest(self.body())
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell as the box stores it."""
+        """Return the form that the box stores."""
         body = self.body()
         return {**body, "plan_sha256": digest(body)}
 

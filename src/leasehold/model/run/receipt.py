@@ -31,10 +31,10 @@ class Receipt:
     confinement: tuple[str, ...]
     verified_unix: int
     nonfinite: tuple[dict[str, Any], ...] = ()  # files that hold NaN or infinity: path, nan, inf, where, more
-    home_names: Mapping[str, str] = field(default_factory=dict)  # of files called otherwise here: cell/path, both
+    home_names: Mapping[str, str] = field(default_factory=dict)  # of files with another name here: cell/path, both
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell as stored; a receipt without such files is spelled as it was before they were looked for."""
+        """Return the stored form; without such files it is the form from before that check existed."""
         held: dict[str, Any] = {"nonfinite": list(self.nonfinite)} if self.nonfinite else {}
         if self.home_names:
             held["home_names"] = dict(self.home_names)
@@ -55,12 +55,12 @@ class Receipt:
 
     @property
     def digest(self) -> str:
-        """Hash of the stored spelling."""
+        """Return the hash of the stored form."""
         return digest(self.as_dict())
 
 
 def receipt_from_dict(value: dict[str, Any]) -> Receipt:
-    """Read back a stored receipt; KeyError or ValueError when it is not one."""
+    """Read back a stored receipt; KeyError or ValueError if it is not one."""
     if "schema" not in value:
         raise ValueError("not a receipt: it names no schema")
     require(value, RECEIPT_SCHEMA, "the receipt")
@@ -81,17 +81,17 @@ def receipt_from_dict(value: dict[str, Any]) -> Receipt:
 
 
 class Strength(Enum):
-    """How a person said yes."""
+    """How a person gave approval."""
 
     TYPED = "typed"
     SIGNED = "signed"
     REHEARSAL = "rehearsal"
-    STANDING = "standing"  # given beforehand; covers a reversible park after receipts, nothing else
+    STANDING = "standing"  # given in advance; covers a reversible park after receipts, nothing else
 
 
 @dataclass(frozen=True)
 class ApprovalRequest:
-    """What exactly a person is asked to approve."""
+    """Exactly what a person is asked to approve."""
 
     verb: str
     lease: str
@@ -100,7 +100,7 @@ class ApprovalRequest:
     expires_unix: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell as signed."""
+        """Return the form that is signed."""
         return {
             "schema": APPROVAL_SCHEMA,
             "verb": self.verb,
@@ -113,22 +113,22 @@ class ApprovalRequest:
 
 @dataclass(frozen=True)
 class SigningKey:
-    """The key behind a signed approval, and what a security key reported of its person."""
+    """The key behind a signed approval, and what a security key reported about its user."""
 
     kind: str
     fingerprint: str
     flags: int | None = None  # as signed: 0x01 touched, 0x04 PIN or fingerprint checked; None: not a security key
-    since_unix: float = 0.0  # since when a person allows it here
+    since_unix: float = 0.0  # when a person allowed it here
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell as stored."""
+        """Return the stored form."""
         flags = {} if self.flags is None else {"flags": self.flags}
         since = {"since_unix": self.since_unix} if self.since_unix else {}
         return {"kind": self.kind, "fingerprint": self.fingerprint, **flags, **since}
 
     @property
     def words(self) -> str:
-        """Name the key for people."""
+        """Describe the key for people."""
         since = f", allowed since {utc_minute(self.since_unix)}" if self.since_unix else ""
         if self.flags is None:
             return f"{self.kind} key {self.fingerprint}{since}"
@@ -138,10 +138,10 @@ class SigningKey:
 
 @dataclass(frozen=True)
 class Approval:
-    """A person's yes to one verb on one lease, resting on one set of evidence."""
+    """A person's approval of one verb on one lease, based on one set of evidence."""
 
     request: ApprovalRequest
     strength: Strength
     by: str
     granted_unix: float
-    key: SigningKey | None = None  # of a signed one
+    key: SigningKey | None = None  # if it is signed

@@ -1,4 +1,4 @@
-"""A fleet being asked: how many boxes have answered, and who is still waited for."""
+"""The state of a fleet query: how many boxes have answered, and which are still awaited."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FleetTurn:
-    """How it stands at one moment of asking every box."""
+    """The progress of querying every box at one moment."""
 
     asked: int
     answered: int
     silent: dict[str, str]  # box: why its state is unknown
-    waiting: tuple[str, ...] = ()  # who is being asked, the slowest first
-    left_s: float = 0.0  # so long the slowest is waited for
-    runs: frozenset[str] = frozenset()  # of which something was heard since the last turn
+    waiting: tuple[str, ...] = ()  # boxes being queried, the slowest first
+    left_s: float = 0.0  # how long the slowest has been awaited
+    runs: frozenset[str] = frozenset()  # boxes that sent something since the last turn
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         silent = [{"box": box, "why": why} for box, why in sorted(self.silent.items())]
         return {"asked": self.asked, "answered": self.answered, "silent": silent}
 
     def line(self, columns: int) -> str:
-        """Say it in one line that fits."""
+        """Format it in one line that fits."""
         text = f"{self.answered} of {self.asked} boxes answered"
         if self.silent:
             text += f", {len(self.silent)} silent"

@@ -1,4 +1,4 @@
-"""Nouns of a sweep: how cells stand, and what they measured."""
+"""Types of a sweep: the state of cells, and their measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leasehold.model.job.cells import Cell, Scalar
 
 
 class Word(Enum):
-    """How a cell stands; only the first two are accounted for."""
+    """The state of a cell; only the first two are accounted for."""
 
     HOME = "home"
     WAIVED = "waived"
@@ -28,25 +28,25 @@ class Word(Enum):
 
     @property
     def settled(self) -> bool:
-        """Whether the teardown gate may open for it."""
+        """Return whether the teardown gate may open for it."""
         return self in (Word.HOME, Word.WAIVED)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of one run of the sweep: its box's word, its receipt, its files."""
+    """What is known of one run of the sweep: its box's report, its receipt, its files."""
 
     run: str
     box: str
     cells: tuple[str, ...]
-    seen: Mapping[str, Mapping[str, Any]]  # the box's word on each cell; empty when it could not be asked
+    seen: Mapping[str, Mapping[str, Any]]  # the box's report on each cell; empty if it could not be asked
     files: Mapping[str, Sequence[Mapping[str, Any]]]  # by cell: {path, bytes, sha256?, mtime_ns?}
-    home: frozenset[str] = frozenset()  # cells that a receipt speaks of
+    home: frozenset[str] = frozenset()  # cells that a receipt covers
     waived: frozenset[str] = frozenset()
     problem: str = ""  # why the box could not be asked
-    refused: Mapping[str, str] = field(default_factory=dict)  # cells that came and did not load, and why
-    resume: str = "the same lease run"  # what goes on with it
-    now_unix: float = 0.0  # by the box's own clock, when it was asked
+    refused: Mapping[str, str] = field(default_factory=dict)  # cells that arrived and did not load, and why
+    resume: str = "the same lease run"  # what it is doing now
+    now_unix: float = 0.0  # by the box's own clock, when it was queried
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,15 @@ class Account:
     box: str = ""
     what: str = ""
     mend: str = ""  # the command that closes the gap
-    remarks: tuple[str, ...] = ()  # what looks odd and shuts nothing
+    remarks: tuple[str, ...] = ()  # what looks odd but blocks nothing
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is owed for it."""
+        """Return whether nothing is owed for it."""
         return self.word.settled
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         return {
             "cell": self.cell, "word": self.word.value, "settled": self.settled, "run": self.run, "box": self.box,
             "what": self.what, "mend": self.mend, "remarks": list(self.remarks),
@@ -76,7 +76,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Standing:
-    """A sweep as it is: what was promised, what each run answers, and how every cell is accounted for."""
+    """The state of a sweep: what was promised, what each run reports, and how every cell is accounted for."""
 
     sweep: str
     roster: tuple[Cell, ...]
@@ -85,11 +85,11 @@ class Standing:
 
     @property
     def settled(self) -> bool:
-        """Whether every promised cell is home or waived."""
+        """Return whether every promised cell is home or waived."""
         return all(account.settled for account in self.accounts)
 
     def counts(self) -> dict[str, int]:
-        """Count cells by their word, the commonest words in the order of the reckoning."""
+        """Count cells by their state, in the order of the accounts."""
         found: dict[str, int] = {}
         for account in self.accounts:
             found[account.word.value] = found.get(account.word.value, 0) + 1
@@ -98,7 +98,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Straggler:
-    """A running cell that takes longer than its like."""
+    """A running cell that takes longer than similar ones."""
 
     cell: str
     ran_s: float
@@ -115,18 +115,18 @@ class BoxPace:
     done: int
     running: tuple[str, ...]
     waiting: int
-    bad: int  # neither done nor on its way
+    bad: int  # neither done nor running
     left_s: float | None
     problem: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         return {**vars(self), "running": list(self.running)}
 
 
 @dataclass(frozen=True)
 class CellRow:
-    """One cell: its name, its parameters, what it measured, and how it stands."""
+    """One cell: its name, its parameters, its measurements, and its state."""
 
     cell: str
     params: Mapping[str, Scalar]
@@ -137,14 +137,14 @@ class CellRow:
 
 @dataclass(frozen=True)
 class Spread:
-    """A metric over seeds: with one value there is no sd."""
+    """A metric over seeds: with one value there is no standard deviation."""
 
     mean: float
     sd: float | None
     n: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         return {"mean": self.mean, "sd": self.sd, "n": self.n}
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class Group:
 
 @dataclass(frozen=True)
 class SweepPlot:
-    """A metric against one parameter: lines by the other settings, and the course of each cell where it is home."""
+    """A metric against one parameter: lines by the other settings, and the curve of each cell if it is home."""
 
     metric: str
     axis: str
@@ -172,7 +172,7 @@ class SweepPlot:
     curves: Mapping[str, tuple[str, Sequence[tuple[float, float]]]]  # by cell: its line, and (step, value)
 
     def as_dict(self) -> dict[str, Any]:
-        """Spell for --json."""
+        """Return the JSON form for --json."""
         keys = ("x", "mean", "sd", "n")
         lines = {name: [dict(zip(keys, point, strict=True)) for point in line] for name, line in self.lines.items()}
         return {**vars(self), "lines": lines}
@@ -180,7 +180,7 @@ class SweepPlot:
 
 @dataclass(frozen=True)
 class Best:
-    """The best setting by one metric, with the direction that was meant."""
+    """The best setting by one metric, with the intended direction."""
 
     metric: str
     direction: str  # min or max

@@ -1,4 +1,4 @@
-"""Files of a receipt that are home and hash-equal, and that no reader has read."""
+"""Files of a receipt that are home and hash-equal, but that no reader has parsed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _KINDS_SHOWN = 4
 
 
 def unread(loads: Iterable[Mapping[str, Any]], cell: str = "") -> list[str]:
-    """Return the paths of files that were taken as bytes; of one cell, where it is named."""
+    """Return the paths of files that were accepted as bytes; of one cell, if it is named."""
     within = f"{cell}/" if cell else ""
     paths = (str(load.get("path", "")) for load in loads if load.get("kind") == "bytes")
     return [path for path in paths if path.startswith(within)]
 
 
 def summary(paths: Iterable[str]) -> str:
-    """Return how many files were not read, by their suffix, and why; empty when all were."""
+    """Return how many files were not parsed, by their suffix, and why; empty if all were."""
     from leasehold.model.job.parse_job import guess_loader
 
     without, by_wish = Counter[str](), Counter[str]()
@@ -36,7 +36,7 @@ def summary(paths: Iterable[str]) -> str:
 
 
 def reason(path: str) -> str:
-    """Say why a file that was taken as bytes was not read."""
+    """Explain why a file that was accepted as bytes was not parsed."""
     from leasehold.model.job.parse_job import guess_loader
 
     if guess_loader(path) != "bytes":

@@ -1,4 +1,4 @@
-"""What a gate says, and what it rests on."""
+"""A gate's verdict, and its evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SPELLED = 12  # objections of one error: a sweep may have thousands
 
 
 class Outcome(Enum):
-    """Passed, refused, or not to be known; unknown never counts as passed."""
+    """Passed, refused, or unknown; unknown never counts as passed."""
 
     PASSED = "passed"
     REFUSED = "refused"
@@ -30,27 +30,27 @@ class Finding:
 
 
 def passes(what: str) -> Finding:
-    """A reading that is as it should be."""
+    """Return a finding for a reading that is as it should be."""
     return Finding(Outcome.PASSED, what)
 
 
 def warns(what: str, hint: str) -> Finding:
-    """A reading that does not stand in the way and must be said: the only passed finding with a hint."""
+    """Return a finding that does not block but must be shown: the only passed finding with a hint."""
     return Finding(Outcome.PASSED, what, hint)
 
 
 def refuses(what: str, hint: str = "") -> Finding:
-    """A reading that stands in the way, and what to do about it."""
+    """Return a finding that blocks, and what to do about it."""
     return Finding(Outcome.REFUSED, what, hint)
 
 
 def unknown(what: str, hint: str = "") -> Finding:
-    """A reading that could not be taken; never as good as passed."""
+    """Return a finding for a reading that could not be taken; never as good as passed."""
     return Finding(Outcome.UNKNOWN, what, hint)
 
 
 def judge(holds: bool, what: str, hint: str = "", *, otherwise: str = "") -> Finding:
-    """A reading that passes if it holds; otherwise is said instead of what when it does not."""
+    """Return a passed finding if it holds; else a refused one, with the text of otherwise."""
     return passes(what) if holds else refuses(otherwise or what, hint)
 
 
@@ -63,7 +63,7 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """Refused beats unknown beats passed; no finding at all is unknown."""
+        """Return the outcome: refused beats unknown beats passed; no finding at all is unknown."""
         seen = {finding.outcome for finding in self.findings}
         for outcome in (Outcome.REFUSED, Outcome.UNKNOWN):
             if outcome in seen:
@@ -72,19 +72,19 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether the way is free."""
+        """Return whether the gate is open."""
         return self.outcome is Outcome.PASSED
 
     def against(self) -> tuple[Finding, ...]:
-        """Return the findings that stand in the way."""
+        """Return the findings that block."""
         return tuple(finding for finding in self.findings if finding.outcome is not Outcome.PASSED)
 
     def warnings(self) -> tuple[Finding, ...]:
-        """Return the findings that pass and must be said all the same."""
+        """Return the findings that pass but must be shown."""
         return tuple(finding for finding in self.findings if finding.outcome is Outcome.PASSED and finding.hint)
 
     def objections(self, more: str) -> tuple[str, str]:
-        """Spell an error's seen and hint: one finding and its hint, or each with its hint below it and then more."""
+        """Format an error's seen and hint: one finding and its hint, or each with its hint below it and then more."""
         against = self.against()
         if len(against) == 1:
             return against[0].what, against[0].hint or more
@@ -93,7 +93,7 @@ class Verdict:
         return "\n".join(lines), more
 
     def as_dict(self) -> dict[str, object]:
-        """Spell for --json and the ledger."""
+        """Return the form for --json and the ledger."""
         return {
             "gate": self.gate,
             "outcome": self.outcome.value,

@@ -22,12 +22,12 @@ class Money:
 
     @classmethod
     def of(cls, amount: Decimal | int | str, currency: str) -> Money:
-        """Hold one amount."""
+        """Return one amount as Money."""
         return cls(((currency.upper(), Decimal(amount)),))
 
     @classmethod
     def parse(cls, text: str) -> Money:
-        """Read an amount such as 20USD; ValueError says how to write it."""
+        """Read an amount such as 20USD; the ValueError shows the format."""
         found = _AMOUNT.match(text.strip())
         if not found:
             raise ValueError(f"{text!r} is not an amount; write it like 20USD or 150CNY")
@@ -44,7 +44,7 @@ class Money:
         return Money(tuple((currency, amount * Decimal(factor)) for currency, amount in self.amounts))
 
     def share_of(self, whole: Money) -> float | None:
-        """Say which part of whole this is; None unless both are of one and the same currency."""
+        """Return which part of whole this is; None unless both are of one and the same currency."""
         mine, theirs = ({name: part for name, part in money.amounts if part} for money in (self, whole))
         if len(theirs) != 1 or set(mine) - set(theirs):
             return None
@@ -52,12 +52,12 @@ class Money:
         return float(mine.get(currency, Decimal(0)) / amount) if amount else None
 
     def as_dict(self) -> dict[str, str]:
-        """Spell for --json: exact decimals by currency."""
+        """Return the form for --json: exact decimals by currency."""
         return {currency: f"{amount:.4f}" for currency, amount in self.amounts}
 
     @property
     def spelled(self) -> str:
-        """Spell every amount with two places, as in a column; less than half a cent keeps a third."""
+        """Format every amount with two places, as in a column; less than half a cent gets a third."""
         return " + ".join(
             f"{amount:.{3 if 0 < amount < Decimal('0.005') else 2}f} {currency}" for currency, amount in self.amounts
         )
@@ -72,7 +72,7 @@ class Money:
 
 @dataclass(frozen=True)
 class HourlyPrice:
-    """What one hour of a box costs."""
+    """The price of one hour of a box."""
 
     amount: Decimal
     currency: str
@@ -87,11 +87,11 @@ class HourlyPrice:
 
     @property
     def money(self) -> Money:
-        """One hour of it."""
+        """Return the price of one hour."""
         return Money.of(self.amount, self.currency)
 
     def cost(self, seconds: float) -> str:
-        """Say what this many seconds cost."""
+        """Return the cost of this many seconds."""
         total = self.amount * Decimal(max(0.0, seconds)) / 3600
         return f"{total:.2f} {self.currency}"
 

@@ -1,4 +1,4 @@
-"""Read sizes and durations as people write them; the same module gives what prints them."""
+"""Read sizes and durations as people write them; the same module exports their formatters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 
 
 def parse_size(text: str) -> int:
-    """Read 40GB (powers of 1000) or 40GiB (powers of 1024) as bytes; ValueError says how to write it."""
+    """Read 40GB (powers of 1000) or 40GiB (powers of 1024) as bytes; the ValueError shows the format."""
     found = _SIZE.match(text.strip())
     if not found:
         raise ValueError(f"{text!r} is not a size; write it like 40GB or 512MiB")
@@ -43,7 +43,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Read 10MB, 10MB/s or 2MiB as bytes a second; ValueError says how to write it."""
+    """Read 10MB, 10MB/s or 2MiB as bytes a second; the ValueError shows the format."""
     try:
         rate = parse_size(text.strip().removesuffix("/s"))
     except ValueError:
@@ -54,7 +54,7 @@ def parse_rate(text: str) -> float:
 
 
 def parse_duration(text: str) -> float:
-    """Read 90s, 45min, 6h, 1d 12h as seconds; ValueError says how to write it."""
+    """Read 90s, 45min, 6h, 1d 12h as seconds; the ValueError shows the format."""
     found = _DURATION.match(text.strip())
     if not found or not text.strip():
         raise ValueError(f"{text!r} is not a duration; write it like 90s, 45min, 6h or 1d 12h")

@@ -1,4 +1,4 @@
-"""Text that is safe to show: on one line, without secrets."""
+"""Make text safe to show: on one line, without secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ago", "one_line", "utc_minute", "without_secrets"]
 
 
 def without_secrets(value: Any, environ: Mapping[str, str] = os.environ) -> Any:
-    """Take out of text, or of a JSON value's texts, what has a token's shape or is a secret of this environment."""
+    """Remove tokens and this environment's secrets from text, or from the texts of a JSON value."""
     from leasehold.kit.text.redact import Redactor, in_environment
 
     return Redactor(in_environment(environ)).tree(value)

@@ -1,1 +1,1 @@
-"""What starts work detached and observes it."""
+"""Ways to start work detached and observe it."""

@@ -1,1 +1,1 @@
-"""Who rents, parks and releases boxes."""
+"""Adapters that rent, park and release boxes."""

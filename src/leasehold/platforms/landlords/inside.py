@@ -16,7 +16,7 @@ from leasehold.platforms.contract import BoxState
 class InsideLandlord:
     """Asks the box to run its own shutdown. Whether it is off is not known here: silence proves nothing."""
 
-    power_off: Callable[[Sequence[str]], None]  # raises LinkError when the box does not answer
+    power_off: Callable[[Sequence[str]], None]  # raises LinkError if the box does not answer
     answers: Callable[[], bool]
     going_s: float = 60.0
     look_every_s: float = 2.0
@@ -36,5 +36,5 @@ class InsideLandlord:
         return BoxState.HELD
 
     def poll(self, lease: Lease) -> BoxState:
-        """Only the console knows whether a silent box is off."""
+        """Return UNKNOWN: only the console shows whether a silent box is off."""
         return BoxState.HELD if self.answers() else BoxState.UNKNOWN

@@ -1,4 +1,4 @@
-"""A landlord without an API: a person is told what to click, and says when it is done."""
+"""A landlord without an API: a person is shown what to click, and confirms when it is done."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from leasehold.platforms.contract import BoxState
 
 
 class PersonLandlord:
-    """Acts by telling; the meter counts on until the person says that it stopped."""
+    """Acts by instructing a person; the meter continues until the person confirms that it stopped."""
 
     simulated = False
 
     def act(self, lease: Lease, verb: Verb) -> BoxState:
-        """Nothing to call: the steps are the act. A verb that ends no meter is done by being said."""
+        """Return ASKED: the person acts by the verb's steps. A verb that ends no meter is GONE at once."""
         return BoxState.GONE if verb.stops_all == "n/a" else BoxState.ASKED
 
     def poll(self, lease: Lease) -> BoxState:
-        """No API to ask."""
+        """Return the state of the lease without a query: there is no API."""
         return BoxState.GONE if not lease.open else BoxState.UNKNOWN
 
 
 def steps(lease: Lease, verb: Verb) -> list[str]:
-    """Fill the verb's steps with this lease's words."""
+    """Fill in this lease's values in the verb's steps."""
     return [step.format(box=lease.box, lease=lease.id, root=lease.root) for step in verb.steps]

@@ -1,1 +1,1 @@
-"""What the OpenSSH client of this machine reads and offers: its config, its ciphers, the host keys we pin."""
+"""The settings of this machine's OpenSSH client: its config, its ciphers, the host keys we pin."""

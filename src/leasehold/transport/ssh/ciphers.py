@@ -1,4 +1,4 @@
-"""A fast cipher where the user has set none: AES-GCM in hardware moves over twice what ssh's first choice does."""
+"""Choose a fast cipher if the user has set none: AES-GCM in hardware is over twice as fast as ssh's first choice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config", "/etc/ssh/ssh_config.d", "~/
 
 
 def remembered(ssh: tuple[str, ...], target: tuple[str, ...], memory: Path) -> str:
-    """Answer as `preferred` does, from a note of its last answer while the config files are as they were then.
+    """Answer as `preferred` does, from a cache of its last answer while the config files are unchanged.
 
-    After ten minutes ssh is asked again, beside the connection: what an included file changed is known the next time.
+    After ten minutes ssh is asked again in the background: a change in an included file takes effect the next time.
     """
     key = [list(ssh), list(target), [_state(os.path.expanduser(path)) for path in _config_files(ssh)]]
     known = _read(memory, key)
@@ -32,9 +32,9 @@ def remembered(ssh: tuple[str, ...], target: tuple[str, ...], memory: Path) -> s
 
 
 def preferred(ssh: tuple[str, ...], target: tuple[str, ...]) -> str:
-    """Return ssh's own list with the fast ones first; empty when the user set `Ciphers`, or no fast one would help.
+    """Return ssh's own list with the fast ones first; empty if the user set `Ciphers`, or no fast one would help.
 
-    Set is what differs from what ssh says without any config file.
+    A value is set if it differs from that of ssh without any config file.
     """
     from . import ssh_config
 
@@ -78,7 +78,7 @@ def _state(path: str) -> list[int]:
 
 
 def _aes_in_hardware() -> bool:
-    """Without it ChaCha20 is the fast one; where nobody says, a machine of this decade has it."""
+    """Return whether AES is in hardware; without it ChaCha20 is faster. If unknown, assume a recent machine: yes."""
     try:
         text = _CPUINFO.read_text()
     except OSError:

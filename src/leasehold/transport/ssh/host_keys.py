@@ -1,4 +1,4 @@
-"""Host keys as known_hosts files hold them: read, fingerprinted, copied into a pin, set aside as evidence."""
+"""Host keys in known_hosts files: read, fingerprinted, copied into a pin, set aside as evidence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from leasehold.errors import UserError
 from leasehold.kit.files.atomic import write_atomic
 
-# As ssh prefers them among the kinds it knows of a host, so that the first is the one a server is asked for.
+# In ssh's order of preference for known kinds, so that the first is the one a server is asked for.
 _KINDS = ("ssh-ed25519", "ecdsa-sha2-", "sk-ssh-ed25519", "sk-ecdsa-", "ssh-rsa")
 _SPOKEN = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "sk-ssh-ed25519@openssh.com": "ED25519-SK"}
 _SHA256 = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
@@ -26,7 +26,7 @@ class HostKey(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Spell as ssh does: SHA256:… (ED25519)."""
+        """Format as ssh does: SHA256:… (ED25519)."""
         from hashlib import sha256
 
         digest = sha256(binascii.a2b_base64(self.blob)).digest()
@@ -35,7 +35,7 @@ class HostKey(NamedTuple):
 
 
 def read(path: Path) -> list[HostKey]:
-    """Read the keys of a known_hosts file, the preferred kind first; none when there is no file."""
+    """Read the keys of a known_hosts file, the preferred kind first; none if there is no file."""
     try:
         text = path.read_text("utf-8", "replace")
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def read(path: Path) -> list[HostKey]:
 
 
 def fingerprint(path: Path) -> str:
-    """Say the fingerprint of a file's preferred key; empty without one."""
+    """Return the fingerprint of a file's preferred key; empty without one."""
     return next((key.fingerprint for key in read(path)), "")
 
 
@@ -54,7 +54,7 @@ def names(host: str, port: str) -> list[str]:
 
 
 def copy(files: Iterable[str], hosts: list[str], pins: Path) -> bool:
-    """Write the keys that files hold for the first of hosts they know; tell whether there were any."""
+    """Write the keys that files hold for the first of hosts they know; return whether there were any."""
     sources = [file for file in files if Path(file).exists()]
     for host in hosts:
         found = [key for file in sources for key in _lookup(host, file)]
@@ -67,7 +67,7 @@ def copy(files: Iterable[str], hosts: list[str], pins: Path) -> bool:
 
 
 def set_aside(pins: Path, now_unix: float) -> Path | None:
-    """Rename a pin out of the way and keep it as evidence; None when there was none."""
+    """Rename a pin out of the way and keep it as evidence; None if there was none."""
     if not pins.exists():
         return None
     kept = pins.with_name(f"{pins.name}.was-{now_unix:.0f}")
@@ -76,7 +76,7 @@ def set_aside(pins: Path, now_unix: float) -> Path | None:
 
 
 def parse_fingerprint(text: str) -> str:
-    """Read what a console or `ssh-keygen -l` shows."""
+    """Read a fingerprint as a console or `ssh-keygen -l` shows it."""
     found = _SHA256.search(text)
     if not found:
         raise UserError(

@@ -1,4 +1,4 @@
-"""What the user's own config says of a host: ssh itself is asked, so that Host, Match and Include count."""
+"""The user's own ssh config for a host: ssh itself is asked, so that Host, Match and Include count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @functools.cache
 def said(ssh: tuple[str, ...], target: tuple[str, ...]) -> Mapping[str, str]:
-    """Return what `ssh -G` prints of a target, by key; empty when it says nothing in time."""
+    """Return the output of `ssh -G` for a target, by key; empty if it does not answer in time."""
     try:
         done = subprocess.run(
             [*ssh, "-G", *target],
@@ -31,7 +31,7 @@ def said(ssh: tuple[str, ...], target: tuple[str, ...]) -> Mapping[str, str]:
 
 @functools.cache
 def unset(ssh: tuple[str, ...]) -> Mapping[str, str]:
-    """Return what ssh says where no config file says anything."""
+    """Return ssh's values without any config file."""
     return said((*ssh, "-F", "none"), ("--", "localhost"))
 
 

@@ -88,7 +88,7 @@ def test_a_folder_is_whole_with_its_end_mark_and_whole_files(tmp_path: Path) -> 
     found = newest(str(tmp_path), "checkpoint-*")
     assert found.path == "checkpoint-40" and "end mark" in found.passed_over[0][1]
     write(tmp_path / "checkpoint-60" / "trainer_state.json", b'{"global', 2)
-    assert "trainer_state.json: it is no whole JSON" in newest(str(tmp_path), "checkpoint-*").passed_over[0][1]
+    assert "trainer_state.json: it is not complete JSON" in newest(str(tmp_path), "checkpoint-*").passed_over[0][1]
     write(tmp_path / "checkpoint-60" / "trainer_state.json", b"{}", 2)
     assert newest(str(tmp_path), "checkpoint-*").path == "checkpoint-60"
     write(tmp_path / "checkpoint-60" / "model.safetensors", safetensors()[:-3], 2)

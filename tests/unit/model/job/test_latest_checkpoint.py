@@ -71,15 +71,15 @@ def test_the_pattern_belongs_to_what_a_run_is() -> None:
         ("python t.py", {"when": "a", "flags": "--x"}, "resume: has no place in `run`"),
         ("python t.py {{resume}}", None, "{{resume}} has no `resume:` that says what it is"),
         ("python t.py {{latest}}", None, "{{latest}} has no `resume:`"),
-        ("python t.py '{{latest: a}}'", None, "stands in quotes"),
-        ('python t.py "{{resume}}"', {"when": "a", "flags": "--x"}, "stands in quotes"),
+        ("python t.py '{{latest: a}}'", None, "is inside quotes"),
+        ('python t.py "{{resume}}"', {"when": "a", "flags": "--x"}, "is inside quotes"),
         ("python t.py {{latest: ../a}}", None, "relative to $LEASE_OUT"),
         ("python t.py {{latest: }}", None, "relative to $LEASE_OUT"),
         ("python t.py {{resume}}", {"when": "/a", "flags": "--x"}, "resume.when"),
         ("python t.py {{resume}}", {"when": "a", "flags": "--x; rm -rf y"}, "resume.flags: hold ';'"),
         ("python t.py {{resume}}", {"when": "a", "flags": "--x $(id)"}, "resume.flags: hold '('"),
         ("python t.py {{resume}}", {"when": "a", "flags": "--x 'y"}, "resume.flags"),
-        ("python t.py {{resume}}", {"when": "a", "flags": "{{resume}}"}, "stands in its own flags"),
+        ("python t.py {{resume}}", {"when": "a", "flags": "{{resume}}"}, "is used in its own flags"),
         ("python t.py {{resume}}", {"when": "a"}, "resume.flags: must be a text"),
         ("python t.py {{resume}}", {"when": "a", "flag": "--x"}, "resume.flag: is not a key here"),
         ("python t.py {{resume}}", "--x", "resume: must say when and flags"),
@@ -93,7 +93,7 @@ def test_what_cannot_be_meant_is_refused_with_what_to_write(run: str, resume: An
 
 
 def test_setup_and_artifacts_have_no_checkpoint() -> None:
-    with pytest.raises(UserError, match="no placeholder"):
+    with pytest.raises(UserError, match="not a placeholder"):
         job("python t.py {{resume}}", {"when": "a", "flags": "--x"}, setup="echo {{resume}}")
     with pytest.raises(UserError, match="only filled in"):
         job("python t.py", artifacts={"{{latest: a}}": "json"})

@@ -39,8 +39,8 @@ def test_what_is_fetched_is_part_of_what_is_executed() -> None:
 BAD: list[tuple[Any, str]] = [
     ("x", "must be a mapping"),
     ({"from": "hf:org/name"}, "downloads.0.to"),
-    ({"to": "w"}, "says where it comes from"),
-    ({"from": [], "to": "w"}, "says where it comes from"),
+    ({"to": "w"}, "is missing or empty: it names the source"),
+    ({"from": [], "to": "w"}, "is missing or empty: it names the source"),
     ({"from": "hf:org/name", "to": "/etc"}, "absolute"),
     ({"from": "hf:org/name", "to": "../x"}, "not allowed"),
     ({"from": "hf:org/name", "to": ".leasehold/x"}, "ours"),

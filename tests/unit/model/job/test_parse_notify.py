@@ -45,7 +45,7 @@ def test_being_told_is_not_part_of_what_is_executed() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("notify: {on: [endd]}", "'endd' is nothing to be told of"),
+        ("notify: {on: [endd]}", "'endd' is not a topic"),
         ("notify: {on: ended}", "must be a list of words"),
         ("notify: [ended]", "must be a mapping or false"),
         ("notify: {onn: [ended]}", "is not a key here"),

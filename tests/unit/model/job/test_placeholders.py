@@ -76,9 +76,9 @@ def test_an_escaped_command_is_filled_back_to_itself(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "seen", "hint"),
     [
-        ("python t.py {{outt}}", "{{outt}} is no placeholder", "did you mean {{out}}?"),
+        ("python t.py {{outt}}", "{{outt}} is not a placeholder", "did you mean {{out}}?"),
         ("echo a\npython t.py {{zzz}}", "(its line 2)", "known: out, run, cell, attempt"),
-        ("echo '{{name}}'", "{{name}} is no placeholder", "{{{{name}}}}"),
+        ("echo '{{name}}'", "{{name}} is not a placeholder", "{{{{name}}}}"),
         ("python -c 'open(\"{{out}}\")'", "single quotes", "double quotes"),
         ("cat <<'EOF'\n{{out}}\nEOF", "single quotes", "LEASE_OUT"),
         ("echo `ls {{out}}`", "backticks", "$("),
@@ -99,7 +99,7 @@ def test_a_job_file_complaint_names_file_line_key_and_spelling() -> None:
     text = "name: toy\nartifacts: [best.pt]\nrun: python t.py --to {{oot}}\n"
     with pytest.raises(UserError) as caught:
         parse_text(text, "lease.yaml")
-    assert caught.value.message == "lease.yaml:3: run: {{oot}} is no placeholder"
+    assert caught.value.message == "lease.yaml:3: run: {{oot}} is not a placeholder"
     assert "did you mean {{out}}?" in caught.value.hint
 
 

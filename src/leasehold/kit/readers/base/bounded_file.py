@@ -32,7 +32,7 @@ class Source:
         return b"".join(bytes(piece) for piece in self.pieces(offset, count))
 
     def window(self, offset: int, count: int) -> Source:
-        """Return a part of this file as a source of its own, which lives as long as this one is open."""
+        """Return a part of this file as a separate source, usable as long as this one is open."""
         if offset < 0 or count <= 0 or offset + count > self.size:
             raise Unreadable(f"cut short or lying: a part of {count} bytes at {offset}, the file has {self.size}")
         part = copy(self)
@@ -40,9 +40,9 @@ class Source:
         return part
 
     def pieces(self, offset: int, count: int) -> Iterator[memoryview]:
-        """Yield the bytes in pieces of at most CHUNK_BYTES; a piece is valid until the next is asked for."""
+        """Yield the bytes in pieces of at most CHUNK_BYTES; a piece is valid until the next is requested."""
         if not self._buffer:
-            self._buffer = bytearray(min(CHUNK_BYTES, self.size))  # small files are many: a byte is a page to clear
+            self._buffer = bytearray(min(CHUNK_BYTES, self.size))  # a small file needs less: a byte is a page to clear
         window = memoryview(self._buffer)
         while count > 0:
             piece = window[: min(count, CHUNK_BYTES)]
@@ -52,7 +52,7 @@ class Source:
             count -= len(piece)
 
     def _fill(self, window: memoryview, offset: int) -> None:
-        """Fill the window to its end: pieces begin where an element does, however little the system gives at once."""
+        """Fill the window to its end: pieces must begin at an element, however little each read returns."""
         done = 0
         while done < len(window):
             try:
@@ -81,7 +81,7 @@ class Source:
 
 
 def open_source(path: str) -> Source:
-    """Open a regular file for reading; a pipe or a device neither blocks nor passes."""
+    """Open a regular file for reading; a pipe or device is refused without blocking."""
     flags = os.O_RDONLY
     for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY", "O_BINARY"):
         flags |= getattr(os, name, 0)

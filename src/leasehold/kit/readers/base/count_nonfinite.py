@@ -1,4 +1,4 @@
-"""Count NaN and infinity in raw bytes, without numpy: whole blocks are taken as one big number."""
+"""Count NaN and infinity in raw bytes, without numpy: whole blocks are treated as one big number."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BYTES: Dict[str, Tuple[bytes, bytes]] = {
     "F8_E8M0": (b"\xff", b""),
 }
 _SAME = {"C32": "F16", "C64": "F32", "C128": "F64"}
-_BLOCK_BYTES = 1 << 16  # big numbers are quickest while they fit the cache
+_BLOCK_BYTES = 1 << 16  # big numbers are fastest while they fit the cache
 
 
 class Span(NamedTuple):
-    """Where elements of one type lie in a file."""
+    """The place of elements of one type in a file."""
 
     name: str
     dtype: str
@@ -37,15 +37,15 @@ class Span(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a scan found."""
+    """The result of a scan."""
 
     checked_bytes: int
     numbers: Numbers
-    plain: Tuple[int, int] = (0, 0)  # numbers outside of arrays that were looked at, and the infinite ones of them
+    plain: Tuple[int, int] = (0, 0)  # numbers outside arrays that were examined, and the infinite ones among them
 
 
 class Counter:
-    """Count NaN and infinity in a stream of elements that comes in pieces of any size."""
+    """Counts NaN and infinity in a stream of elements that arrives in pieces of any size."""
 
     def __init__(self, dtype: str, skip_bytes: int = 0, big_endian: bool = False) -> None:
         self.nan = self.inf = 0
@@ -54,19 +54,19 @@ class Counter:
         self._held = b""
 
     def take(self, piece: Union[bytes, memoryview]) -> None:
-        """Count in what came; an element that is cut at the end waits for the rest."""
+        """Count in the next piece; an element cut at its end waits for the rest."""
         data = self._held + bytes(piece[self._skip :])
         self._skip = max(0, self._skip - len(piece))
         whole = len(data) - len(data) % self._width
         self._held = data[whole:]
-        # Backwards, a big-endian array is a little-endian one in another order.
+        # Reversed, a big-endian array is a little-endian one in another order.
         nan, inf = count_nonfinite(data[:whole][::-1] if self._big else data[:whole], self._dtype)
         self.nan += nan
         self.inf += inf
 
 
 def knows(dtype: str) -> bool:
-    """Whether a type has NaN or infinity, and is one that can be counted here."""
+    """Return whether a type has NaN or infinity, and can be counted here."""
     return _SAME.get(dtype, dtype) in _EXPONENTS or dtype in _BYTES
 
 
@@ -85,7 +85,7 @@ def scan(source: Source, spans: Iterable[Span], big_endian: bool = False) -> Fin
 
 
 def count_nonfinite(data: bytes, dtype: str) -> Tuple[int, int]:
-    """Count the elements whose exponent has all bits set: NaN, and infinite."""
+    """Count the elements whose exponent has all bits set: NaN, and infinity."""
     kind = _SAME.get(dtype, dtype)
     if kind in _BYTES:
         nans, infinities = _BYTES[kind]
@@ -93,7 +93,7 @@ def count_nonfinite(data: bytes, dtype: str) -> Tuple[int, int]:
     width = _EXPONENTS[kind][0]
     whole = len(data) - len(data) % width
     if 1 not in data[width - 1 : whole : width].translate(_FULL[kind]):
-        return 0, 0  # no number is large enough: nearly every piece of a good file
+        return 0, 0  # no number is that large: true of nearly every piece of a good file
     nan = inf = 0
     for at in range(0, whole, _BLOCK_BYTES):
         bad, infinite = _count_lanes(data[at : min(at + _BLOCK_BYTES, whole)], kind)
@@ -102,7 +102,7 @@ def count_nonfinite(data: bytes, dtype: str) -> Tuple[int, int]:
 
 
 def _count_lanes(block: bytes, kind: str) -> Tuple[int, int]:
-    """Take the block as one number: an exponent that is full overflows into its sign's place when one is added.
+    """Treat the block as one number: a full exponent overflows into its sign's place when one is added.
 
     Infinity is the exponent alone: without it nothing is left that could overflow when all lower bits are added.
     """

@@ -1,4 +1,4 @@
-"""What a reader reports, what it refuses with, and the bounds it works under."""
+"""A reader's result, its error, and its limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _GIB = 1024 * _MIB
 
 
 class Unreadable(Exception):
-    """The file does not load; `reason` says what was seen."""
+    """The file does not load; `reason` describes what was found."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class Limits:
     max_zip_directory_bytes: int = 128 * _MIB
     max_inflated_bytes: int = 64 * _GIB
     max_inflate_ratio: int = 200
-    ratio_free_bytes: int = _GIB  # an array of zeros deflates 1000:1 and is no bomb at this size
+    ratio_free_bytes: int = _GIB  # an array of zeros deflates 1000:1 and is not a bomb at this size
     max_items: int = 1_000_000  # tensors a header may name
     max_dcp_parts: int = 200_000
     max_keys: int = 10_000
@@ -48,7 +48,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def limits_within(memory_bytes: int, file_bytes: int) -> Limits:
-    """Return the bounds for a reader whose memory and processor time the kernel bounds.
+    """Return the limits for a reader whose memory and processor time the kernel bounds.
 
     They grow with both: a pickle has no more operations than bytes, and what fits the memory may be read.
     """
@@ -73,11 +73,11 @@ class Numbers:
     inf: int = 0
     where: Tuple[Tuple[str, int], ...] = ()
     more: int = 0  # further names, counted up to a bound
-    unread: str = ""  # what was not looked at, where that is a part of the file only
+    unread: str = ""  # what was not examined, if that is only a part of the file
 
     @property
     def bad(self) -> int:
-        """How many are not finite."""
+        """Return how many are not finite."""
         return self.nan + self.inf
 
     def as_dict(self) -> Dict[str, object]:
@@ -88,7 +88,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file that loads was found to hold."""
+    """The contents found in a file that loads."""
 
     kind: str
     bytes: int
@@ -97,7 +97,7 @@ class Reading:
     keys: Tuple[str, ...] = ()
     opaque: Tuple[str, ...] = ()
     notes: Tuple[str, ...] = ()
-    numbers: Optional[Numbers] = None  # None: nobody looked at them
+    numbers: Optional[Numbers] = None  # None: not examined
 
     def as_dict(self) -> Dict[str, object]:
         """Return the reading as plain JSON values."""
@@ -114,7 +114,7 @@ class Reading:
 
 
 class NumberTally:
-    """Count numbers that are not finite by the name of what holds them; memory is bounded."""
+    """Counts numbers that are not finite by the name of their container; memory is bounded."""
 
     MOST_SHOWN = 8
     _MOST_NAMES = 1000
@@ -125,7 +125,7 @@ class NumberTally:
         self._names: Dict[str, int] = {}
 
     def add(self, name: str, nan: int, inf: int) -> None:
-        """Take what one key, column or tensor holds."""
+        """Add the counts of one key, column or tensor."""
         if not nan and not inf:
             return
         self.nan += nan
@@ -141,7 +141,7 @@ class NumberTally:
 
 
 class KeyList:
-    """Collect distinct key names in order of appearance, never more than the limits allow."""
+    """Collects distinct key names in order of appearance, never more than the limits allow."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -149,7 +149,7 @@ class KeyList:
         self._dropped = False
 
     def add(self, key: str) -> None:
-        if key in self._seen:  # most keys of most files, seen as they are
+        if key in self._seen:  # most keys of most files, unchanged
             return
         shown = legible(key, self._limits.max_key_chars)
         if shown in self._seen:
@@ -173,7 +173,7 @@ class KeyList:
 
 
 def legible(text: str, max_chars: int = 120) -> str:
-    """Return text from the file fit for a terminal and a receipt: printable, bounded."""
+    """Return text from the file safe for a terminal and a receipt: printable, bounded."""
     shown = text[:max_chars]
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)

@@ -1,4 +1,4 @@
-"""Look closely at a checkpoint of any kind: what it holds, whether its numbers are finite, its digest if it has one."""
+"""Inspect a checkpoint of any kind: its contents, whether its numbers are finite, its digest if it has one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MANY = 4
 
 
 def read_checkpoint(source: Source, limits: Limits) -> Reading:
-    """Find out what kind it is by its first bytes, read it as that, then scan its numbers."""
+    """Detect the kind by the first bytes, read the file as that, then scan its numbers."""
     head = source.read_at(0, min(source.size, HEAD_BYTES))
     if head.startswith(NPY_MAGIC) or (head.startswith(b"PK") and _is_npz(source, limits)):
         arrays = (read_npy if head.startswith(NPY_MAGIC) else read_npz)(source, limits)
@@ -33,7 +33,7 @@ def read_checkpoint(source: Source, limits: Limits) -> Reading:
         reading, found = read_torch_numbers(source, limits)
         return _with_notes(reading, [finite_note(found)])
     if head[8:9] != b"{":
-        raise Unreadable("is no checkpoint we know: it begins with %r" % head[:8])
+        raise Unreadable("is not a known checkpoint format: it begins with %r" % head[:8])
     reading, found = read_safetensors_numbers(source, limits)
     spans, metadata = spans_and_metadata(source, limits)
     finite = finite_note(found)
@@ -45,7 +45,7 @@ def read_checkpoint(source: Source, limits: Limits) -> Reading:
 
 
 def is_torch(head: bytes) -> bool:
-    """Whether a file begins as torch.save writes it, now or before 1.6."""
+    """Return whether a file begins as torch.save writes it, now or before 1.6."""
     return head.startswith(b"PK\x03\x04") or magic_bytes(head) > 0
 
 
@@ -54,7 +54,7 @@ def _is_npz(source: Source, limits: Limits) -> bool:
 
 
 def _array_notes(reading: Reading) -> List[str]:
-    """Say what is known of the numbers of NumPy's arrays."""
+    """Describe the known facts about the numbers in NumPy arrays."""
     if reading.numbers is None:
         return ["its numbers were not looked at: a type that is not known here"]
     if reading.numbers.bad:
@@ -64,7 +64,7 @@ def _array_notes(reading: Reading) -> List[str]:
 
 
 def _refuse_almost_ours(metadata: Dict[str, str]) -> None:
-    """Refuse a file of ours whose schema is not: a bit of it has flipped, or a later version wrote it."""
+    """Refuse a file of ours whose schema is unknown: a bit of it has flipped, or a later version wrote it."""
     if len(_OURS & metadata.keys()) >= _MANY or re.fullmatch("[0-9a-f]{64}", metadata.get("digest", "")):
         seen = legible(metadata.get("schema", "none"), 40)
         raise Unreadable("is a checkpoint of ours by its facts and not by its schema (%s): damaged, or newer" % seen)
@@ -115,7 +115,7 @@ def _fact(facts: Dict[str, str], key: str) -> str:
 
 
 def finite_note(found: Finding) -> str:
-    """Say what a scan came to."""
+    """Describe the result of a scan."""
     unread = "; not looked at: %s" % found.numbers.unread if found.numbers.unread else ""
     if found.numbers.bad:
         named = ", ".join(name for name, _ in found.numbers.where[:_MOST_NAMED])

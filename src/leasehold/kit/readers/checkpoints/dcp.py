@@ -1,7 +1,7 @@
-"""Folders that torch's DCP wrote: a pickled list of what lies where, and shards that hold one torch file after another.
+"""Folders written by torch's DCP: a pickled list of places, and shards that hold one torch file after another.
 
-Every part that the list (dcp_metadata.py) names is read as the torch file it is, by the reader that reads those, so
-that checksums, opaque classes and NaN are seen here, too.
+Every part that the list (dcp_metadata.py) names is a torch file and is read by that reader, so checksums, opaque
+classes and NaN are checked here, too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .shard_files import open_shard, plain_name, shard_json, unread_beside
 OUR_LIST = "leasehold.json"
 _LIST = ".metadata"
 _HEAD_BYTES = 32
-_MOST_UNREAD = 8  # parts that are named as holding what was not looked at
+_MOST_UNREAD = 8  # parts reported as not examined
 
 
 class _Tally:
-    """What the parts of all shards were found to hold together."""
+    """The combined contents of the parts of all shards."""
 
     def __init__(self, opaque: Iterable[str]) -> None:
         self.tensors = self.numel = self.checked_bytes = self.unread = 0
@@ -85,7 +85,7 @@ def read_dcp(path: str, limits: Limits) -> Reading:
 
 
 def _read_shard(source: Source, shard: str, parts: List[Part], tally: _Tally, limits: Limits) -> None:
-    """Prove that the parts fill the shard without overlap and without a hole, and read each."""
+    """Prove that the parts fill the shard without overlap or gap, and read each."""
     at = 0
     for part in sorted(parts, key=_place_of):
         if part.offset < at:
@@ -103,7 +103,7 @@ def _read_shard(source: Source, shard: str, parts: List[Part], tally: _Tally, li
 
 
 def _read_part(source: Source, part: Part, tally: _Tally, limits: Limits) -> None:
-    """Read a part as the file that it is; one that an extension of torch's changed is counted as unread."""
+    """Read a part as the file that it is; one changed by a torch extension counts as unread."""
     head = source.read_at(part.offset, min(part.length, _HEAD_BYTES))
     if part.transformed:
         tally.unread += 1

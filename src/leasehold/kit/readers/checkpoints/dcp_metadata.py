@@ -1,4 +1,4 @@
-"""The list of a torch DCP folder: what was saved, and which stretch of which shard holds it.
+"""The list of a torch DCP folder: what was saved, and which range of which shard holds it.
 
 torch reads this list with a bare `pickle.load`, so every name in it counts: DCP's own classes and plain data are
 known, anything else is opaque.
@@ -39,17 +39,17 @@ _Sizes = Tuple[int, ...]
 
 
 class Part(NamedTuple):
-    """A stretch of a shard, and the saved value that it belongs to."""
+    """A range of a shard, and the saved value that it belongs to."""
 
     offset: int
     length: int
     name: str
-    numel: Optional[int]  # None: it is not a tensor
-    transformed: bool = False  # compressed or encrypted by an extension of torch's
+    numel: Optional[int]  # None: not a tensor
+    transformed: bool = False  # compressed or encrypted by a torch extension
 
 
 class Listing(NamedTuple):
-    """What the list says."""
+    """The contents of the list."""
 
     parts: Dict[str, List[Part]]  # by shard
     names: List[str]
@@ -57,7 +57,7 @@ class Listing(NamedTuple):
 
 
 def read_listing(data: bytes, limits: Limits) -> Listing:
-    """Run the list's pickle inertly, and prove that the parts make up every value that it says was saved."""
+    """Run the list's pickle inertly, and prove that the parts make up every value listed as saved."""
     world = _MetadataWorld(limits)
     top = _fields(run_pickle(data, world, limits), "Metadata")
     saved = _pairs(top.get("state_dict_metadata"), "state_dict_metadata")
@@ -73,7 +73,7 @@ def read_listing(data: bytes, limits: Limits) -> Listing:
         for offsets, numel in _wanted(name, value):
             found = places.pop((name, offsets), None)
             if found is None:
-                raise Unreadable(".metadata says nowhere where %s lies%s" % (legible(name), _at(offsets)))
+                raise Unreadable(".metadata does not state where %s lies%s" % (legible(name), _at(offsets)))
             shard, offset, length, transformed = found
             parts.setdefault(shard, []).append(Part(offset, length, name, numel, transformed))
     if places:
@@ -82,21 +82,21 @@ def read_listing(data: bytes, limits: Limits) -> Listing:
 
 
 class _MetadataWorld:
-    """Answer the requests of DCP's list, and keep the values."""
+    """Answers the requests of DCP's list, and keeps the values."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.opaque: Set[str] = set()
 
     def name(self, module: str, name: str) -> Name:
-        """Stand in for a global; one that is neither DCP's nor plain data is remembered as opaque."""
+        """Stand in for a global; one that is neither DCP's nor plain data is recorded as opaque."""
         path = full_name(module, name)
         if path not in _OWN and path not in PLAIN and len(self.opaque) < self._limits.max_opaque:
             self.opaque.add(legible(path, 200))
         return Name(path)
 
     def call(self, called: Name, arguments: Tuple[object, ...]) -> object:
-        """Make an object that keeps its arguments; a torch.Size is the tuple that it is made of."""
+        """Make an object that keeps its arguments; a torch.Size is the tuple of its sizes."""
         if called.path == "torch.Size" and len(arguments) == 1 and isinstance(arguments[0], tuple):
             return arguments[0]
         refuse_expansion(called.path, arguments)
@@ -109,12 +109,12 @@ class _MetadataWorld:
         return Kept(called.path, arguments)
 
     def change(self, named: Name) -> None:
-        """Refuse to change a class that is known; the others are opaque already."""
+        """Refuse to change a known class; the others are opaque already."""
         if named.path in _OWN or named.path in PLAIN:
             raise Unreadable(".metadata changes %s itself: the state of a class is no data" % legible(named.path))
 
     def persistent(self, identity: object) -> object:
-        """Refuse an outside object: there is none."""
+        """Refuse an outside object: there are none."""
         raise Unreadable(".metadata refers to an object outside of it")
 
     def make(self, kind: str) -> Inert:
@@ -122,14 +122,14 @@ class _MetadataWorld:
         return Kept(kind)
 
     def see_number(self, value: float) -> None:
-        """Take a number; it is none of the results'."""
+        """Ignore a number; it does not belong to the results."""
 
     def name_nan(self, key: object) -> None:
-        """Take the key of a number that is NaN."""
+        """Ignore the key of a number that is NaN."""
 
 
 def _is_layout(value: object) -> bool:
-    return isinstance(value, str) and value in LAYOUTS  # not str(value): that of nested lists has no end
+    return isinstance(value, str) and value in LAYOUTS  # not str(value): for nested lists it is unbounded
 
 
 _Place = Tuple[str, int, int, bool]
@@ -137,7 +137,7 @@ _Index = Tuple[str, Optional[_Sizes]]
 
 
 def _places(stored: List[Tuple[object, object]]) -> Dict[_Index, _Place]:
-    """Return where each value, or each chunk of a tensor, lies."""
+    """Return the place of each value, or of each chunk of a tensor."""
     places: Dict[_Index, _Place] = {}
     for key, value in stored:
         index, place = _fields(key, "MetadataIndex"), _fields(value, "_StorageInfo")
@@ -158,7 +158,7 @@ def _places(stored: List[Tuple[object, object]]) -> Dict[_Index, _Place]:
 
 
 def _wanted(name: str, value: object) -> List[Tuple[Optional[_Sizes], Optional[int]]]:
-    """Return the offsets of each chunk of a saved value, and how many numbers it holds."""
+    """Return the offsets of each chunk of a saved value, and its count of numbers."""
     if isinstance(value, Kept) and value.of == _DCP + "metadata.BytesStorageMetadata":
         return [(None, None)]
     facts = _fields(value, "TensorStorageMetadata")
@@ -175,7 +175,7 @@ def _wanted(name: str, value: object) -> List[Tuple[Optional[_Sizes], Optional[i
 
 
 def _check_properties(name: str, value: object) -> None:
-    """Check what torch says of a tensor beside its size: it takes the five apart while it reads the list."""
+    """Check torch's five tensor properties beside the size: torch unpacks them while it reads the list."""
     if value is None:
         return
     state = value.state if isinstance(value, Kept) and value.of in _PROPERTIES else None
@@ -193,14 +193,14 @@ def _check_properties(name: str, value: object) -> None:
 
 
 def _check_paths(planned: object, saved: List[Tuple[object, object]]) -> None:
-    """Check the way to each value in the nested state against its name, where it was torch's own planner that saved."""
+    """Check the path to each value in the nested state against its name, if torch's own planner saved it."""
     if not isinstance(planned, Kept) or planned.of != "dict":
         return
     for name, path in planned.pairs:
         if not isinstance(path, tuple) or not all(type(step) is str or _is_natural(step) for step in path):
             continue
         if path and (not isinstance(name, str) or ".".join(map(str, path)) != name):
-            raise Unreadable(".metadata gives a value a path that does not spell its name: %s" % legible(str(path[-1])))
+            raise Unreadable(".metadata gives a value a path that does not match its name: %s" % legible(str(path[-1])))
     ways = {name for name, _ in planned.pairs if isinstance(name, str)}
     lost = [name for name, _ in saved if isinstance(name, str) and name not in ways] if planned.pairs else []
     if lost:
@@ -208,7 +208,7 @@ def _check_paths(planned: object, saved: List[Tuple[object, object]]) -> None:
 
 
 def _check_cover(name: str, size: _Sizes, boxes: List[Tuple[_Sizes, _Sizes]]) -> None:
-    """Prove that the chunks fill the tensor: each inside it, none over another, and together as large as it is."""
+    """Prove that the chunks fill the tensor: each inside it, none overlapping, and together as large as it is."""
     for offsets, sizes in boxes:
         if not len(offsets) == len(sizes) == len(size):
             raise Unreadable(".metadata gives %s a chunk of another number of dimensions" % legible(name))

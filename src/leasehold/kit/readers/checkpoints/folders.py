@@ -1,6 +1,6 @@
 """Checkpoints that are folders: Hugging Face's index with shards, torch's DCP, and our own sharded ones.
 
-All shards are there, none is too many, their sizes add up, and each loads by itself.
+Checked: all shards exist, no others do, their sizes add up, and each loads by itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _INDEXES = tuple(name + ".index.json" for name in _WEIGHTS[:4])
 
 
 def folder_kind(path: str) -> str:
-    """Say what kind of checkpoint a folder is; empty when it is none we know."""
+    """Return the kind of checkpoint that a folder is; empty if it is none we know."""
     names = set(os.listdir(path))
     if ".metadata" in names:
         return "dcp"
@@ -33,7 +33,7 @@ def folder_kind(path: str) -> str:
 
 
 def read_folder(path: str, limits: Limits = DEFAULT_LIMITS) -> Reading:
-    """Read a checkpoint folder as what it is, or raise Unreadable."""
+    """Read a checkpoint folder as its kind, or raise Unreadable."""
     kind = folder_kind(path)
     if not kind:
         known = ", ".join((*_WEIGHTS[:4], *_INDEXES[:1]))
@@ -76,7 +76,7 @@ def _read_hf(path: str, limits: Limits) -> Reading:
 
 
 def _read_lone(path: str, limits: Limits) -> Reading:
-    """Read the one file of weights that a small model has."""
+    """Read the one file of weights of a small model."""
     name = next(name for name in _WEIGHTS if os.path.exists(os.path.join(path, name)))
     with open_shard(path, name) as source:
         reading = read_checkpoint(source, limits)
@@ -87,7 +87,7 @@ def _read_lone(path: str, limits: Limits) -> Reading:
 
 
 def _shard_bytes(source: Source, reading: Reading, names: List[str], shard: str, limits: Limits) -> int:
-    """Check that the shard holds exactly what the index says; return its tensors' bytes (0 for a torch file)."""
+    """Check that the shard holds exactly what the index lists; return its tensors' bytes (0 for a torch file)."""
     if reading.kind == "torch":
         missing = set(names) - set(reading.keys) if len(reading.keys) < limits.max_keys else set()
         held = len(reading.keys)

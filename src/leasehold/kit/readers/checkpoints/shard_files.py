@@ -1,4 +1,4 @@
-"""The files of a checkpoint folder, opened by names that are plain and no links."""
+"""Open the files of a checkpoint folder by names that are plain and not links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 def open_shard(path: str, name: str) -> Source:
-    """Open a file of the folder; its name stands in every refusal."""
+    """Open a file of the folder; every refusal contains its name."""
     place = os.path.join(path, name)
     if os.path.islink(place):
         raise Unreadable("%s is a link" % legible(name))
@@ -28,11 +28,11 @@ def open_shard(path: str, name: str) -> Source:
 
 
 def plain_name(name: str) -> str:
-    """Return the name if it can mean nothing but a file of this folder."""
+    """Return the name if it can only mean a file of this folder."""
     try:
         return check_name(name.lstrip("_"), "shard") and name
     except ValueError as problem:
-        raise Unreadable("names a shard that is no plain file name: %s" % legible(str(problem))) from problem
+        raise Unreadable("names a shard that is not a plain file name: %s" % legible(str(problem))) from problem
 
 
 def shard_json(path: str, name: str) -> Dict[str, object]:
@@ -50,7 +50,7 @@ def shard_json(path: str, name: str) -> Dict[str, object]:
 
 
 def unread_beside(path: str, read: Container[str]) -> List[str]:
-    """Name what lies beside the weights and may hold code: optimizer.pt, training_args.bin, a model's own modules."""
+    """List the files beside the weights that may hold code: optimizer.pt, training_args.bin, a model's own modules."""
     others = sorted(name for name in os.listdir(path) if name not in read and not name.endswith(_HOLD_NO_CODE))
     if not others:
         return []

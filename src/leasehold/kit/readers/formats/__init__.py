@@ -1,4 +1,4 @@
-"""Readers of the files that other libraries write: by kind."""
+"""Readers for the files of other libraries: by kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""CRC-32C (Castagnoli), which the standard library lacks: many sums at once, a byte of all of them in one step.
+"""CRC-32C (Castagnoli), which the standard library lacks: many checksums at once, a byte of all of them in one step.
 
-The four bytes of every sum lie in four strings, one place for each sum. A step looks them up by `bytes.translate`
-and adds them as big numbers, which is ten times as fast as a loop over bytes.
+The four bytes of every checksum are kept in four strings, one position for each. A step looks them up by
+`bytes.translate` and adds them as big numbers, which is ten times as fast as a loop over bytes.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Dict, List, Sequence, Tuple
 
 _POLYNOMIAL = 0x82F63B78
-_LANE_BYTES = 256  # a long text is cut into lanes of so many bytes, whose sums are put together afterwards
+_LANE_BYTES = 256  # a long text is cut into lanes of so many bytes, whose checksums are combined afterwards
 _FEW = 8  # fewer texts of one length than this are summed one by one
 
 
 def masked(value: int) -> int:
-    """Mask a sum as TensorFlow's records do."""
+    """Mask a checksum as TensorFlow's records do."""
     return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def sums(texts: Sequence[bytes]) -> List[int]:
-    """Return the sum of each text."""
+    """Return the checksum of each text."""
     found = [0] * len(texts)
     groups: Dict[int, List[int]] = {}
     for number, text in enumerate(texts):
@@ -45,7 +45,7 @@ def _one(text: bytes, value: int = 0xFFFFFFFF) -> int:
 
 
 def _long(text: bytes) -> int:
-    """Sum lanes that begin at 0, and add each to the sum before it, moved over the bytes of the lane."""
+    """Sum lanes that begin at 0, and add each to the sum before it, shifted over the bytes of the lane."""
     count = len(text) // _LANE_BYTES
     value = 0xFFFFFFFF
     a, b, c, d = _MOVED
@@ -55,7 +55,7 @@ def _long(text: bytes) -> int:
 
 
 def _lanes(text: bytes, length: int, count: int, begin: int) -> List[int]:
-    """Return the state after each of `count` lanes of `length` bytes, all of which begin in the state `begin`."""
+    """Return the state after each of `count` lanes of `length` bytes, all starting in the state `begin`."""
     first, second, third, fourth = (int.from_bytes(bytes([begin >> 8 * n & 0xFF]) * count, "little") for n in range(4))
     whole = length * count
     for at in range(length):

@@ -1,4 +1,4 @@
-"""A compressed file read as the bytes that it inflates to, forwards, in bounded pieces; nothing is written."""
+"""Read a compressed file as its decompressed bytes, forwards, in bounded pieces; nothing is written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LZMA_MEMORY = 256 << 20
 
 
 class _Zlib:
-    """zlib's object keeps what it did not use outside of it; here it is kept inside, as bz2 and lzma do."""
+    """Wraps zlib's object, whose unused input is kept outside of it; here it is kept inside, as in bz2 and lzma."""
 
     def __init__(self, bits: int) -> None:
         self._stream, self._waiting = zlib.decompressobj(bits), b""
@@ -38,7 +38,7 @@ _Stream = Union[_Zlib, bz2.BZ2Decompressor, lzma.LZMADecompressor]
 
 
 class Packing(NamedTuple):
-    """A way of compressing: its name, how a stream of it is opened, and whether several may follow each other."""
+    """A compression format: its name, how to open a stream of it, and whether several may follow each other."""
 
     name: str
     open: Callable[[], _Stream]
@@ -53,7 +53,7 @@ LZMA = Packing("lzma", lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE, memlimit
 
 
 class Inflated(Source):
-    """What a compressed file holds. Opening it inflates all of it once: its checksums are right, its size is known."""
+    """The contents of a compressed file. Opening it decompresses all once: checksums are checked, the size is known."""
 
     def __init__(self, source: Source, packing: Packing, limits: Limits) -> None:
         self._packed, self._packing, self._limits = source, packing, limits
@@ -65,7 +65,7 @@ class Inflated(Source):
         self._base, self._held = 0, bytearray()
 
     def read_at(self, offset: int, count: int) -> bytes:
-        """Return exactly `count` bytes; what lies before `offset` is let go."""
+        """Return exactly `count` bytes; what lies before `offset` is discarded."""
         if offset < 0 or count < 0 or offset + count > self.size:
             raise Unreadable(
                 "cut short or lying: bytes %d to %d are needed, it inflates to %d" % (offset, offset + count, self.size)
@@ -83,7 +83,7 @@ class Inflated(Source):
         return bytes(self._held[offset - self._base : offset - self._base + count])
 
     def window(self, offset: int, count: int) -> Source:
-        """Refuse: two readers of one stream would inflate it over and over."""
+        """Refuse: two readers of one stream would decompress it over and over."""
         raise Unreadable("is compressed, so that no part of it can be read alone")
 
     def pieces(self, offset: int, count: int) -> Iterator[memoryview]:
@@ -94,13 +94,13 @@ class Inflated(Source):
             offset, count = offset + len(piece), count - len(piece)
 
     def close(self) -> None:
-        """Leave the file to whoever opened it."""
+        """Leave the file open for the caller that opened it."""
 
     def _restart(self) -> None:
         self._pieces_left, self._base, self._held = self._stream(), 0, bytearray()
 
     def _stream(self) -> Iterator[bytes]:
-        """Inflate the file from its first byte; it must end with a whole stream."""
+        """Decompress the file from its first byte; it must end with a whole stream."""
         stream, total = self._packing.open(), 0
         for piece in self._packed_pieces():
             data = piece
@@ -115,7 +115,7 @@ class Inflated(Source):
                 self._check_bomb(total)
                 yield found
                 if not stream.eof and len(found) < CHUNK_BYTES:
-                    break  # all of the piece is inflated
+                    break  # all of the piece is decompressed
         if not stream.eof:
             raise Unreadable("is cut short: its %s stream has no end" % self._packing.name)
 

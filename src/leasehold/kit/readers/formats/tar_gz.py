@@ -14,11 +14,11 @@ _PACKINGS = ((b"\x1f\x8b", GZIP), (b"BZh", BZIP2), (b"\xfd7zXZ", XZ))
 
 
 def read_tar_gz(source: Source, limits: Limits) -> Reading:
-    """Inflate the stream to its end, and walk the tar that it holds; its members' contents are not looked at."""
+    """Decompress the stream to its end, and walk its tar; the members' contents are not examined."""
     head = source.read_at(0, min(source.size, 6))
     packing = next((packing for magic, packing in _PACKINGS if head.startswith(magic)), None)
     if packing is None:
-        raise Unreadable("is no tar compressed by gzip, bzip2 or xz: it begins with %r" % head)
+        raise Unreadable("is not a tar compressed by gzip, bzip2 or xz: it begins with %r" % head)
     inflated = Inflated(source, packing, limits)
     found = read_tar(inflated, limits)
     notes = ["%s: inflates to %d bytes" % (packing.name, inflated.size), *found.notes]

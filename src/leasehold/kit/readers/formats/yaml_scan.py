@@ -1,4 +1,4 @@
-"""YAML's small pieces: where spaces, scalars, tags and anchors end. Nothing is made of them."""
+"""YAML's tokens: where spaces, scalars, tags and anchors end. No values are built."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?(?:\n|\Z))*[ ]*")
 _INLINE = re.compile(r"[ \t]*")
 _REST = re.compile(r"[ \t]*(?:(?<=[ \t])#[^\n]*)?(?=\n|\Z)")
 _COLON = re.compile(r"[ \t]*:(?=[ \t\n]|\Z)")
-_NAME = re.compile(r"[0-9A-Za-z_-]+(?=[ \t\n,\]}]|\Z)")  # PyYAML knows no others
+_NAME = re.compile(r"[0-9A-Za-z_-]+(?=[ \t\n,\]}]|\Z)")  # PyYAML recognises no others
 _TAG = re.compile(r"!(?:<[^>\s]*>|[^\s,\[\]{}]*)")
 _HEADER = re.compile(r"[|>](?:([-+])?([1-9])?|([1-9])([-+]))[ \t]*(?:(?<=[ \t])#[^\n]*)?(?:\n|\Z)")
 _SINGLE = re.compile(r"'(?:[^']|'')*'")
 _DOUBLE = re.compile(r'"(?:[^"\\]|\\(?:[0abt\tnvfre "/\\N_LP\n]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}))*"')
-# Where a plain scalar ends on its line: before ": ", " #", and inside brackets before their signs.
-# A tab inside of one ends it, as PyYAML has it; within brackets a question mark does, too.
+# Where a plain scalar ends on its line: before ": ", " #", and inside brackets before their signs. A tab inside one
+# ends it, as in PyYAML; within brackets a question mark does, too.
 _PLAIN = re.compile(r"(?:[^\s:#]|:(?![ \t\n]|\Z)|(?<![ \t])#| +(?![ \t#:\n]|\Z)| +:(?![ \t\n]|\Z))+")
 _PLAIN_FLOW = re.compile(
     r"(?:[^\s:#,?\[\]{}]|:(?![ \t\n,?\[\]{}]|\Z)|(?<![ \t])#| +(?![ \t#:,?\[\]{}\n]|\Z)| +:(?![ \t\n,?\[\]{}]|\Z))+"
@@ -30,7 +30,7 @@ _LINES_MOST = 10_000  # of one plain scalar
 
 
 class Scalar(NamedTuple):
-    """Where a scalar lies, whether it is plain text, and whether it lies on one line."""
+    """The place of a scalar, whether it is plain text, and whether it is on one line."""
 
     begin: int
     end: int
@@ -39,7 +39,7 @@ class Scalar(NamedTuple):
 
 
 class Text:
-    """A YAML text and a place in it."""
+    """A YAML text and a position in it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -47,12 +47,12 @@ class Text:
         self._begins: List[int] = [0]
 
     def fault(self, seen: str) -> Unreadable:
-        """Name the line on which something was seen."""
+        """Name the line of a fault."""
         return Unreadable("line %d: %s" % (self.text.count("\n", 0, self.at) + 1, seen))
 
     @property
     def column(self) -> int:
-        """Return how far into its line the place is."""
+        """Return the column of the position."""
         return self.at - self.text.rfind("\n", 0, self.at) - 1
 
     def peek(self) -> str:
@@ -60,11 +60,11 @@ class Text:
         return self.text[self.at : self.at + 1]
 
     def is_entry(self, sign: str) -> bool:
-        """Whether a block entry's sign stands here: "-" or "?" with a space behind it."""
+        """Return whether a block entry's sign is here: "-" or "?" followed by a space."""
         return self.peek() == sign and self.text[self.at + 1 : self.at + 2] in ("", " ", "\t", "\n")
 
     def skip_lines(self) -> bool:
-        """Go to the next text that is no comment; say whether a line ended on the way."""
+        """Go to the next text that is not a comment; return whether a line ended on the way."""
         before = self.at
         self._skip(_INLINE)
         self._comment(before)
@@ -79,29 +79,29 @@ class Text:
         return True
 
     def skip_inline(self) -> None:
-        """Go past spaces and tabs."""
+        """Skip spaces and tabs."""
         self._skip(_INLINE)
 
     def skip_colon(self) -> bool:
-        """Go past the colon behind a key, if one stands here."""
+        """Skip the colon behind a key, if one is here."""
         found = _COLON.match(self.text, self.at)
         if found:
             self.at = found.end()
         return bool(found)
 
     def is_mark(self) -> bool:
-        """Whether a document begins or ends here."""
+        """Return whether a document begins or ends here."""
         return bool(_MARK.match(self.text, self.at)) and self.column == 0
 
     def end_line(self) -> None:
         """Refuse anything but a comment on the rest of the line."""
         found = _REST.match(self.text, self.at)
         if not found:
-            raise self.fault("%s stands where a line should end" % legible(self.text[self.at : self.at + 20]))
+            raise self.fault("%s is where a line should end" % legible(self.text[self.at : self.at + 20]))
         self.at = found.end()
 
     def name(self, what: str) -> str:
-        """Take the name of an anchor or an alias behind its sign."""
+        """Read the name of an anchor or an alias behind its sign."""
         found = _NAME.match(self.text, self.at + 1)
         if not found:
             raise self.fault("%s without a name of letters, digits, - and _" % what)
@@ -109,14 +109,14 @@ class Text:
         return found.group()
 
     def tag(self) -> str:
-        """Take a tag."""
+        """Read a tag."""
         found = _TAG.match(self.text, self.at)
         assert found
         self.at = found.end()
         return found.group()
 
     def quoted(self, indent: int) -> Scalar:
-        """Go past a quoted scalar; its lines are indented, and none of them begins a document."""
+        """Skip a quoted scalar; its lines are indented, and none of them begins a document."""
         begin = self.at
         found = (_SINGLE if self.peek() == "'" else _DOUBLE).match(self.text, self.at)
         if not found:
@@ -128,7 +128,7 @@ class Text:
         return Scalar(begin, self.at, False, "\n" not in found.group())
 
     def plain(self, indent: int, in_flow: bool) -> Scalar:
-        """Go past a plain scalar, over lines that are indented more than `indent`."""
+        """Skip a plain scalar, over lines that are indented more than `indent`."""
         begin = self.at
         if not (_PLAIN_BEGIN_FLOW if in_flow else _PLAIN_BEGIN).match(self.text, begin):
             raise self.fault("%s cannot begin a value" % legible(ascii(self.peek())))
@@ -143,13 +143,13 @@ class Text:
         return Scalar(begin, end, True, not lines)
 
     def block_scalar(self, indent: int) -> Scalar:
-        """Go past the lines of a literal or folded text, which are indented more than `indent`."""
+        """Skip the lines of a literal or folded text, which are indented more than `indent`."""
         begin = self.at
         found = _HEADER.match(self.text, begin)
         if not found:
-            raise self.fault("%s is no beginning of a block of text" % legible(self.text[begin : begin + 10]))
+            raise self.fault("%s does not start a block of text" % legible(self.text[begin : begin + 10]))
         stated = found.group(2) or found.group(3)
-        least = max(indent, 0) + int(stated) if stated else 0  # at least 1: PyYAML takes no text at the margin
+        least = max(indent, 0) + int(stated) if stated else 0  # at least 1: PyYAML accepts no text at the margin
         at = found.end()
         while at < len(self.text):
             end = self.text.find("\n", at)
@@ -164,7 +164,7 @@ class Text:
         return Scalar(begin, at, False, False)
 
     def _continued(self, end: int, indent: int, in_flow: bool) -> Optional[int]:
-        """Return where a plain scalar goes on after a line's end; None where it does not."""
+        """Return where a plain scalar continues after a line's end; None if it does not."""
         found = _BREAK.match(self.text, end)
         if not found or found.end() >= len(self.text):
             return None

@@ -1,4 +1,4 @@
-"""YAML, read for its structure alone: no value is made, no alias is followed, no tag is obeyed."""
+"""Read YAML for its structure alone: no value is made, no alias is followed, no tag is obeyed."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class _Walk:
     def _node(self, indent: int, inline: bool, same: bool = False) -> None:
         """Walk a node whose lines are indented more than `indent`; `inline`: no block mapping may begin on this line.
 
-        same: a sequence may stand at `indent` itself, as it may below a key.
+        same: a sequence may start at `indent` itself, as it may below a key.
         """
         self._enter()
         text, begin = self._text, self._text.column
@@ -166,7 +166,7 @@ class _Walk:
         return text.plain(indent, in_flow)
 
     def _mapping(self, column: int, first: Optional[Tuple[Optional[Scalar]]]) -> None:
-        """Walk the keys that stand at this column; `first` was read already, up to its colon."""
+        """Walk the keys at this column; `first` was read already, up to its colon."""
         text = self._text
         seen: Set[str] = set()
         top = self._depth == 1
@@ -224,10 +224,10 @@ class _Walk:
             if text.column > column:
                 raise text.fault("is indented more than the list entry above it")
             if not text.is_entry("-"):
-                return  # a key of the mapping whose list stands at its own column
+                return  # a key of the mapping whose list starts at its own column
 
     def _flow(self, opening: str, indent: int) -> None:
-        """Walk what stands in brackets."""
+        """Walk the contents of brackets."""
         self._enter()
         text, closing = self._text, "]" if opening == "[" else "}"
         text.at += 1
@@ -285,7 +285,7 @@ class _Walk:
         return self._simple(indent, True)
 
     def _properties(self) -> bool:
-        """Take anchors and tags; say whether there was one."""
+        """Read anchors and tags; return whether there was one."""
         text, begin, signs = self._text, self._text.at, ""
         while text.peek() and text.peek() in "&!":
             sign = text.peek()
@@ -311,7 +311,7 @@ class _Walk:
             self.opaque.add("the YAML tag %s" % legible(tag, 200))
 
     def _to_next_line(self, indent: int, same: bool) -> bool:
-        """Go to the next line if this one ends here and the node goes on there."""
+        """Go to the next line if this one ends here and the node continues there."""
         text, here = self._text, self._text.at
         if text.peek() not in ("", "\n", "#") or not text.skip_lines():
             return False
@@ -321,7 +321,7 @@ class _Walk:
         return True
 
     def _is_over(self, indent: int, same: bool) -> bool:
-        """Whether no value stands here: the text ends, or goes on at or before `indent`."""
+        """Return whether no value is here: the text ends, or continues at or before `indent`."""
         text = self._text
         if text.peek() in ("", "\n") or text.is_mark():
             return True

@@ -10,7 +10,7 @@ from leasehold.kit.readers.zips.zip_records import Record, check_record, open_ar
 
 
 def read_zip(source: Source, limits: Limits) -> Reading:
-    """Inflate every member against its CRC; what the members hold is not looked at."""
+    """Decompress every member against its CRC; the members' contents are not examined."""
     records = open_archive(source, limits, folders=True)
     files, keys = checked(source, records), KeyList(limits)
     keys.extend(files)

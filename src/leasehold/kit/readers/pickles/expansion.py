@@ -1,4 +1,4 @@
-"""Calls that turn a few bytes of a pickle into memory without end: no writer of plain data makes them."""
+"""Calls that turn a few bytes of a pickle into unbounded memory: no writer of plain data makes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .stand_ins import Inert
 from .torch_names import NUMPY_VALUES, STORAGE_BYTES
 
 _MOST_ITEMS = 1 << 20
-# What is called with a size, or with a tuple of sizes, and takes memory for all of it at once.
+# Called with a size, or with a tuple of sizes, these allocate memory for all of it at once.
 _BY_SIZE = frozenset(
     [
         *("builtins.bytes", "builtins.bytearray", "numpy.ndarray", "torch.Tensor", "torch.storage.TypedStorage"),

@@ -1,4 +1,4 @@
-"""NumPy's types and shapes inside a pickle, proven: a state that lies about objects would make bytes into pointers."""
+"""Prove NumPy's types and shapes inside a pickle: a state that lies about objects would turn bytes into pointers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HAS_OBJECT, _LIST_PICKLE, _IS_POINTER = 1, 2, 4  # of a type's flags
 
 
 class Entries(Inert):
-    """A dict that keeps those entries which describe a field of a record."""
+    """A dict that keeps the entries that describe a field of a record."""
 
     __slots__ = ("fields", "is_in_use")
 
@@ -30,7 +30,7 @@ class Entries(Inert):
         self.is_in_use = False
 
     def set_item(self, key: object, value: object) -> None:
-        """Keep the key, and the value if a type is in it."""
+        """Keep the key, and the value if it contains a type."""
         if self.is_in_use:
             raise Unreadable("pickle changes the fields of a NumPy type that is made of them")
         if self.keys is None:
@@ -42,7 +42,7 @@ class Entries(Inert):
 
 
 class Dtype(Inert):
-    """A dtype: its letter and width, and what its state says."""
+    """A dtype: its letter and width, and the contents of its state."""
 
     __slots__ = ("big_endian", "has_objects", "item_bytes", "kind", "letters")
 
@@ -56,7 +56,7 @@ class Dtype(Inert):
         self.item_bytes = _item_bytes(kind, width)
 
     def set_state(self, state: object) -> None:
-        """Take byte order, size and fields; the flags must say what follows from them."""
+        """Read byte order, size and fields; the flags must agree with them."""
         if not isinstance(state, tuple) or len(state) not in (8, 9):
             raise Unreadable("pickle sets a NumPy type's state to something that is no state of it")
         version, order, subarray, names, fields, size, _, flags = state[:8]
@@ -81,7 +81,7 @@ class Dtype(Inert):
         self.big_endian = order == ">"
 
     def _check_inner(self, subarray: object, names: object, fields: object) -> bool:
-        """Prove that what a record or a subarray is made of fits its size; say whether objects are in it."""
+        """Prove that the parts of a record or a subarray fit its size; return whether it contains objects."""
         inner: List[Tuple[Dtype, int, int]] = []
         if subarray is not None:
             base, shape = subarray if isinstance(subarray, tuple) and len(subarray) == 2 else (None, None)
@@ -102,7 +102,7 @@ class Dtype(Inert):
 
     @property
     def may_be_nan(self) -> bool:
-        """Whether it can hold NaN, or objects that can."""
+        """Return whether it can hold NaN, or objects that can."""
         return self.kind in ("f", "c", "O", "V") or self.item_bytes is None
 
 
@@ -125,7 +125,7 @@ def elements(shape: object) -> int:
     for size in shape:
         if type(size) is not int or not 0 <= size < _MAX_SIZE:
             seen = legible(repr(size)) if isinstance(size, int) and abs(size) < 2**64 else type(size).__name__
-            raise Unreadable("an array's shape holds %s, which is no size" % seen)
+            raise Unreadable("an array's shape holds %s, which is not a size" % seen)
         numel = min(numel * size, _MAX_SIZE)
     return numel
 
@@ -149,7 +149,7 @@ def _fields(names: object, fields: object) -> List[Tuple[Dtype, int]]:
 
 
 def _item_bytes(kind: str, width: str) -> Optional[int]:
-    """Return how many bytes an element has; None where the name does not say, as for objects."""
+    """Return the bytes of an element; None if the name does not determine them, as for objects."""
     if (kind == "b" and width == "1") or kind == "?":
         return 1
     if not width:

@@ -1,6 +1,6 @@
 """A pickle machine that can only build inert values.
 
-The standard Unpickler, even with find_class overridden, hashes what the file says into dicts (nested tuples
+The standard Unpickler, even with find_class overridden, hashes the file's values into dicts (nested tuples
 make that exponential), sets attributes and grows its memo by claimed indexes. This machine runs the same
 opcodes on values of its own: no name is imported, nothing is called but the World's inert table, nothing is
 hashed, and nothing recurses.
@@ -17,7 +17,7 @@ from .stand_ins import Buffer, Inert, Name, World
 
 _UNHASHABLE = ("dict", "set", "bytearray")
 _STATELESS = ("set", "frozenset", "bytearray", "storage")
-_BUILTIN = ("dict", "set", "frozenset", "bytearray", "storage", "tensor")  # what these take is known
+_BUILTIN = ("dict", "set", "frozenset", "bytearray", "storage", "tensor")  # their arguments are known
 
 
 def run_pickle(data: bytes, world: World, limits: Limits) -> object:
@@ -26,7 +26,7 @@ def run_pickle(data: bytes, world: World, limits: Limits) -> object:
 
 
 def run_first_pickle(world: World, limits: Limits, more: More) -> Tuple[object, int]:
-    """Run a pickle that other bytes follow; return its inert result and its length. `more` is that of operations()."""
+    """Run a pickle that other bytes follow; return its inert result and its length. `more` is as in operations()."""
     return _run(b"", world, limits, more)
 
 
@@ -61,7 +61,7 @@ class _Machine:
         self.stack.append(value)
 
     def push_number(self, value: object) -> None:
-        assert isinstance(value, float)  # the decoders of G and F give nothing else
+        assert isinstance(value, float)  # the decoder of G and F yields nothing else
         self.world.see_number(value)
         self.stack.append(value)
 
@@ -73,7 +73,7 @@ class _Machine:
         self.stack.extend(values)
 
     def push_buffer(self, data: object) -> None:
-        assert isinstance(data, bytes)  # the decoder of BYTEARRAY8 gives nothing else
+        assert isinstance(data, bytes)  # the decoder of BYTEARRAY8 yields nothing else
         self.stack.append(Buffer(data))
 
     def pop(self) -> object:
@@ -189,7 +189,7 @@ class _Machine:
                 raise self.fault(f"uses {_shown(key)} as a key")
 
     def build(self, _: object) -> None:
-        state, target = self.pop(), self.top()  # what the state holds has been seen while it was built
+        state, target = self.pop(), self.top()  # the contents of the state were seen while it was built
         if isinstance(target, Name):
             self.world.change(target)
         elif isinstance(target, Inert) and target.of not in _STATELESS:
@@ -198,7 +198,7 @@ class _Machine:
             raise self.fault(f"sets the state of {_shown(target)}")
 
     def global_op(self, pair: object) -> None:
-        assert isinstance(pair, tuple)  # the decoder of c and i gives a pair of texts
+        assert isinstance(pair, tuple)  # the decoder of c and i yields a pair of texts
         self.push(self.world.name(*pair))
 
     def stack_global(self, _: object) -> None:
@@ -307,7 +307,7 @@ _RUN: Dict[int, _Step] = {
 
 
 class Steps:
-    """A pickle run operation by operation, by a reader of a format that has raw bytes between them."""
+    """Runs a pickle operation by operation, for formats that have raw bytes between them."""
 
     def __init__(self, world: World, limits: Limits) -> None:
         self._machine = _Machine(world, limits)
@@ -318,11 +318,11 @@ class Steps:
         _RUN[code](self._machine, argument)
 
     def top(self) -> object:
-        """Return the value that was made last."""
+        """Return the most recent value."""
         return self._machine.top()
 
     def replace_top(self, value: object) -> None:
-        """Put another value in the place of the one made last."""
+        """Replace the most recent value."""
         self._machine.pop()
         self._machine.push(value)
 

@@ -1,4 +1,4 @@
-"""Pickle bytes split into opcodes and arguments, every length checked before a byte is taken.
+"""Pickle bytes split into opcodes and arguments, every length checked before a byte is read.
 
 Nothing is built or looked up here. pickletools.genops does the same without bounds: it copies what a length
 field claims and turns decimal text of any length into numbers.
@@ -24,10 +24,10 @@ INST = ord("i")
 _MAX_NUMBER_CHARS = 1000  # decimal text is converted in quadratic time
 _MAX_NAME_BYTES = 1000
 _MAX_LONG_BYTES = 4096
-_LONG_BYTES = 1 << 20  # what is longer is checked in pieces, and only its beginning is kept
+_LONG_BYTES = 1 << 20  # longer values are checked in pieces, and only their beginning is kept
 _KEPT_CHARS = 256
 NUMBERS = -1  # no byte: a run of plain numbers
-_STREAK = 4  # so many in a row, and a run is looked for
+_STREAK = 4  # this many in a row start a search for a run
 _PLAIN_NUMBERS = frozenset(b"KMJG")
 # At most 1000 a match: the regex engine keeps about 100 bytes for each repetition.
 _FLOATS = re.compile(rb"(?:G.{8}){8,1000}", re.DOTALL)
@@ -41,7 +41,7 @@ _BUFFERS = frozenset(b"\x97\x98")
 
 
 class LongBytes(bytes):
-    """The beginning of bytes that are many; `whole` lies in the pickle itself and is no copy."""
+    """The beginning of long bytes; `whole` lies in the pickle itself and is not a copy."""
 
     whole: memoryview
 
@@ -49,8 +49,8 @@ class LongBytes(bytes):
 def operations(data: bytes, limits: Limits, more: Optional[More] = None) -> Iterator[Operation]:
     """Yield the operations up to STOP, each with where it begins.
 
-    STOP must be the last byte, unless `more` is given: then other things follow the pickle, and `more` returns a longer
-    beginning of the same bytes; one that is no longer says that there are no more. Runs of plain numbers come as one
+    STOP must be the last byte, unless `more` is given: then other data follows the pickle, and `more` returns a longer
+    prefix of the same bytes; a prefix that is no longer means that there are no more. Runs of plain numbers are one
     operation, NUMBERS, with a list.
     """
     at = count = frame_end = streak = 0
@@ -90,7 +90,7 @@ def operations(data: bytes, limits: Limits, more: Optional[More] = None) -> Iter
 
 
 def growing(source: Source, at: int, first_bytes: int, limits: Limits) -> More:
-    """Return the `more` of a pickle that begins here in a file: each call gives a piece eight times as long."""
+    """Return the `more` of a pickle that begins here in a file: each call returns a piece eight times as long."""
     size, most = 0, min(source.size - at, limits.max_pickle_bytes)
 
     def more() -> bytes:
@@ -102,7 +102,7 @@ def growing(source: Source, at: int, first_bytes: int, limits: Limits) -> More:
 
 
 def _run(data: bytes, at: int, end: int) -> Optional[Tuple[List[Union[int, float]], int]]:
-    """Return the plain numbers that follow one another from here, and where they end; None where they are few."""
+    """Return the plain numbers that follow one another from here, and where they end; None if they are few."""
     found = _FLOATS.match(data, at, end)
     if found:
         return [value for (value,) in _FLOAT_OPERATION.iter_unpack(found.group())], found.end()
@@ -135,7 +135,7 @@ def _as_index(argument: object, at: int) -> int:
 
 
 def _beginning(view: memoryview, convert: Callable[[bytes, int], object], at: int) -> object:
-    """Check a long text or bytes piece by piece and keep its beginning: whole, it takes up to four times as much."""
+    """Check a long text or bytes piece by piece and keep its beginning: whole, it takes up to four times the memory."""
     if convert is not _text:
         kept_bytes = LongBytes(view[:_KEPT_CHARS])
         kept_bytes.whole = view
@@ -224,7 +224,7 @@ def _bytes(raw: bytes, at: int) -> bytes:
 
 
 def _old_text(raw: bytes, at: int) -> object:
-    """Return the text that Python 3 makes of a Python 2 string; bytes where only some readers can make any."""
+    """Return the text that Python 3 makes of a Python 2 string; bytes if only some readers can make any."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""A pickle that may hold plain values only: text, numbers, lists and dicts. Whatever it names is a refusal."""
+"""A pickle that may hold only plain values: text, numbers, lists and dicts. Any global it names is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .stand_ins import Inert, Kept, Name
 
 
 class PlainWorld:
-    """Answer no request at all, and keep what is put into dicts."""
+    """Refuses all requests, and keeps what is put into dicts."""
 
     def __init__(self, what: str, limits: Limits) -> None:
         self._what = what
@@ -36,7 +36,7 @@ class PlainWorld:
         return Kept(kind)
 
     def see_number(self, value: float) -> None:
-        """Take a number; what is written there are no results."""
+        """Ignore a number; these numbers are not results."""
 
     def name_nan(self, key: object) -> None:
-        """Take the key of a number that is NaN."""
+        """Ignore the key of a number that is NaN."""

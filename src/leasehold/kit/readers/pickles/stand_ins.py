@@ -6,7 +6,7 @@ from typing import List, Optional, Protocol, Tuple
 
 
 class Inert:
-    """Any object a pickle makes: a dict, a set, an instance of an unknown class. It swallows all."""
+    """Any object a pickle makes: a dict, a set, an instance of an unknown class. It accepts every operation."""
 
     __slots__ = ("keys", "of")
 
@@ -21,10 +21,10 @@ class Inert:
         self.keys.append(key)
 
     def set_state(self, state: object) -> None:
-        """Take the state that BUILD sets; most keep none of it."""
+        """Accept the state that BUILD sets; most keep none of it."""
 
     def called(self, key: object) -> None:
-        """Hear the key that a dict holds this under; most do not care."""
+        """Receive the key under which a dict holds this; most ignore it."""
 
 
 class Buffer(Inert):
@@ -38,7 +38,7 @@ class Buffer(Inert):
 
 
 class Kept(Inert):
-    """An inert value that keeps what was put into it, for a reader that looks at the structure afterwards."""
+    """An inert value that keeps what was put into it, for a reader that examines the structure afterwards."""
 
     __slots__ = ("arguments", "pairs", "state")
 
@@ -67,7 +67,7 @@ class Name:
 
 
 class World(Protocol):
-    """What a pickle may ask for; the reader of one format says what it gets. All answers are inert."""
+    """The requests a pickle may make; the reader of one format answers them. All answers are inert."""
 
     def name(self, module: str, name: str) -> Name:
         """Stand in for a global."""
@@ -76,7 +76,7 @@ class World(Protocol):
         """Stand in for calling or instantiating a global."""
 
     def change(self, named: Name) -> None:
-        """Take note that the pickle sets the state of a global itself; refuse one that stands for plain data."""
+        """Record that the pickle sets the state of a global itself; refuse one that stands for plain data."""
 
     def persistent(self, identity: object) -> object:
         """Stand in for an object kept outside the pickle; refuse an identity that means nothing."""
@@ -85,7 +85,7 @@ class World(Protocol):
         """Make an empty dict."""
 
     def see_number(self, value: float) -> None:
-        """Take a plain floating-point number of the pickle."""
+        """Receive a plain floating-point number of the pickle."""
 
     def name_nan(self, key: object) -> None:
-        """Take the key under which a dict holds a number that is NaN."""
+        """Receive the key under which a dict holds a number that is NaN."""

@@ -44,14 +44,14 @@ STORAGE_BYTES: Dict[str, int] = {
     "torch.storage.UntypedStorage": 1,
     "torch.UntypedStorage": 1,
 }
-# By the names that the scan for NaN knows.
+# By the names that the scan for NaN uses.
 FLOATS = {
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
     "complex128": "C128", "complex64": "C64", "complex32": "C32",
     "float8_e4m3fn": "F8_E4M3", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2": "F8_E5M2",
     "float8_e5m2fnuz": "F8_E5M2FNUZ", "float8_e8m0fnu": "F8_E8M0",
 }  # fmt: skip
-STORAGE_DTYPE: Dict[str, str] = {  # the untyped ones are missing: what they hold follows from the tensors over them
+STORAGE_DTYPE: Dict[str, str] = {  # the untyped ones are missing: their type follows from the tensors over them
     f"torch.{device}{name}": dtype for name, dtype in _STORAGE_DTYPES.items() for device in ("", "cuda.")
 }
 # Elements of a tensor that share one element of its storage.
@@ -102,7 +102,7 @@ LAYOUTS: FrozenSet[str] = frozenset(
     for name in ("strided", "jagged", "_mkldnn", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 )
 
-# What holds numbers that are not in a storage: nobody looks at them.
+# Holders of numbers that are not in a storage: these are not examined.
 NUMPY_VALUES: FrozenSet[str] = frozenset(f"numpy.{core}.{name}" for core in ("core", "_core") for name in NUMPY_CALLS)
 
 # Python 2 names, which pickle protocols 0 to 2 still write (torch.save uses 2).

@@ -1,4 +1,4 @@
-"""JSON checked as a stream: memory stays bounded by one token and the depth, however large the file."""
+"""Check JSON as a stream: memory stays bounded by one token and the depth, however large the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN_STRING = r'"[^"\\\x00-\x1f]*"'
 _PLAIN_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _TOKEN = re.compile(rf"([\[\]{{}},:])|({_PLAIN_STRING})|(true|false|null)|(NaN|-?Infinity)|({_PLAIN_NUMBER})")
 _BLANK = re.compile(r"[ \t\r\n]*")
-# Runs of plain items and members, each with its comma: most of a large file, taken without a step for each.
+# Runs of plain items and members, each with its comma: most of a large file, checked without a step for each.
 _PLAIN = rf"[ \t\r\n]*(?:{_PLAIN_STRING}|true|false|null|{_PLAIN_NUMBER})[ \t\r\n]*,"
 _ITEMS = re.compile(rf"(?:{_PLAIN}){{0,1000}}")
 _MEMBERS = re.compile(rf"(?:[ \t\r\n]*{_PLAIN_STRING}[ \t\r\n]*:{_PLAIN}){{0,1000}}")
@@ -30,7 +30,7 @@ _ESCAPE = r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})'
 _STRING_PART = re.compile(rf'[^"\\\x00-\x1f]*(?:{_ESCAPE}[^"\\\x00-\x1f]*){{0,1000}}')
 _UNFINISHED_CHARS = 2  # "1.", "1e", "1e+": what a number cut at the end of a piece can have after a valid number
 
-# What may come next.
+# The tokens that may follow.
 _VALUE, _VALUE_OR_END, _KEY, _KEY_OR_END, _COLON, _COMMA_OR_END, _NOTHING = range(7)
 _WANTED = ("a value", "a value or ]", "a key", "a key or }", "':'", "',' or the closing bracket", "the end")
 
@@ -49,8 +49,8 @@ def check_depth(text: str, limits: Limits) -> None:
     """Refuse text nested so deep that the standard parser could exhaust its stack on it."""
     if text.count("[") + text.count("{") <= limits.max_json_depth:
         return
-    # Escapes, then strings, then everything but brackets go away; in text that is not JSON the count may be
-    # too high, never too low up to where a parser stops.
+    # Remove escapes, then strings, then everything but brackets; in text that is not JSON the count may be too high,
+    # never too low up to where a parser stops.
     brackets = _NO_BRACKETS.sub("", _QUOTED.sub("", _ESCAPED.sub("", text)))
     steps = (1 if bracket in "[{" else -1 for bracket in brackets)
     if max(accumulate(steps), default=0) > limits.max_json_depth:
@@ -75,7 +75,7 @@ def _decode(decoder: codecs.IncrementalDecoder, piece: bytes, end: int, final: b
 
 
 class JsonChecker:
-    """Accept JSON text in pieces of any size; raise Unreadable at the first fault."""
+    """Accepts JSON text in pieces of any size; raises Unreadable at the first fault."""
 
     def __init__(self, limits: Limits) -> None:
         self.keys = KeyList(limits)
@@ -85,8 +85,8 @@ class JsonChecker:
         self._open: List[str] = []
         self._next = _VALUE
         self.numbers = NumberTally()
-        self._bare = False  # NaN or Infinity stands there as a token, not as text
-        self._path: List[str] = []  # for each open bracket, the key that is being read in it
+        self._bare = False  # NaN or Infinity occurs as a token, not as text
+        self._path: List[str] = []  # for each open bracket, the key being read in it
 
     def feed(self, text: str) -> None:
         """Check more text."""
@@ -102,13 +102,13 @@ class JsonChecker:
             raise Unreadable(f"JSON ends too early: {_WANTED[self._next]} should follow {self._where(0)}")
 
     def notes(self) -> List[str]:
-        """Return what a reader of this file should know."""
+        """Return notes for a reader of this file."""
         spoken = ["holds NaN or Infinity, which strict JSON parsers refuse"] if self._bare else []
         return spoken + self.keys.notes()
 
     def _consume(self, final: bool) -> None:
         text, at = self._held, 0
-        spelled = 'NaN"' in text or 'Infinity"' in text  # then no run is passed over unseen
+        spelled = 'NaN"' in text or 'Infinity"' in text  # then no run is skipped unseen
         while True:
             at = _end_of(_BLANK, text, at if spelled else self._skip_run(text, at))
             token = _token(text, at)
@@ -121,7 +121,7 @@ class JsonChecker:
         self._held, self._passed = text[at:], self._passed + at
 
     def _skip_run(self, text: str, at: int) -> int:
-        """Pass plain items or members where more must follow; never the top-level keys, which are listed."""
+        """Skip plain items or members if more must follow; never the top-level keys, which are listed."""
         if self._next == _VALUE and self._open and self._open[-1] == "[":
             return _end_of(_ITEMS, text, at)
         if self._next == _KEY and len(self._open) > 1:
@@ -185,7 +185,7 @@ class JsonChecker:
 
 
 def _token(text: str, at: int) -> Optional[Tuple[int, int]]:
-    """Return the kind and the end of the token at `at`; None when there is none, or not all of it."""
+    """Return the kind and the end of the token at `at`; None if there is none, or not all of it."""
     match = _TOKEN.match(text, at)
     if match is not None:
         return match.lastindex or 0, match.end()

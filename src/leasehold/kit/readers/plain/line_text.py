@@ -16,7 +16,7 @@ _SPELLED = ("NaN", "Infinity", "-Infinity")
 _SIGNS = ("", "+", "-")
 _NAN_WORDS = frozenset(sign + word for sign in _SIGNS for word in ("nan", "NaN", "NAN", "Nan"))
 _INF_WORDS = frozenset(sign + word for sign in _SIGNS for word in ("inf", "Inf", "INF", "infinity", "Infinity"))
-_KIND_ROWS = 100  # by so many rows it is known whether a column holds numbers
+_KIND_ROWS = 100  # after this many rows it is known whether a column holds numbers
 _BOM = b"\xef\xbb\xbf"
 _NO_LINE_END = "the last line has no line end: the writer may have been cut off inside its last value"
 
@@ -38,7 +38,7 @@ def read_jsonl(source: Source, limits: Limits) -> Reading:
 
 
 class _Records:
-    """Parse lines, and remember how many there were and which keys held NaN or Infinity."""
+    """Parses lines, and records their count and the keys that held NaN or Infinity."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -47,7 +47,7 @@ class _Records:
         self.count = 0
         self.non_finite = False
         self.numbers = NumberTally()
-        self._found = False  # in the line at hand
+        self._found = False  # in the current line
 
     def parse(self, line: bytes, number: int, ended: bool) -> object:
         try:
@@ -72,7 +72,7 @@ class _Records:
         return float(name)
 
     def _name(self, value: object, path: str) -> None:
-        """Count what is not finite by its place in the record; check_depth has bounded how deep that can be."""
+        """Count what is not finite by its place in the record; check_depth has bounded its depth."""
         if isinstance(value, dict):
             for key, item in value.items():
                 self._name(item, path + "." + legible(key, _KEY_CHARS))
@@ -87,7 +87,7 @@ class _Records:
 def read_csv(source: Source, limits: Limits) -> Reading:
     """Read comma-separated rows under a header, all of one width."""
     lines = _CsvLines(source, limits)
-    # The module's own bound on a value (128 KiB, process-wide) would refuse files that pandas loads.
+    # The module's own limit on a value (128 KiB, process-wide) would refuse files that pandas loads.
     outside = csv.field_size_limit(limits.max_line_bytes)
     try:
         header, count, numbers = _check_table(lines)
@@ -108,7 +108,7 @@ def read_csv(source: Source, limits: Limits) -> Reading:
 
 
 def _check_table(lines: _CsvLines) -> Tuple[List[str], int, Numbers]:
-    # strict: otherwise a quote left open at the end of a torn file passes as a value.
+    # strict: otherwise a quote left open at the end of a truncated file passes as a value.
     rows = csv.reader(lines, strict=True)
     header = next(rows, [])
     lines.start_row()
@@ -132,15 +132,15 @@ def _check_rows(rows: Iterator[List[str]], lines: _CsvLines, columns: _Columns) 
 
 
 class _Columns:
-    """Count NaN and infinity by column; in a column of words, such as language codes, `nan` is a word."""
+    """Counts NaN and infinity by column; in a column of words, such as language codes, `nan` is a word."""
 
     def __init__(self, header: List[str]) -> None:
         self.header = header
-        self._words: Set[int] = set()  # columns that hold something that is no number
+        self._words: Set[int] = set()  # columns that hold something that is not a number
         self._counts: Dict[Tuple[int, bool], int] = {}
 
     def take(self, row: List[str], number: int) -> None:
-        """Look at one row of as many values as the header has."""
+        """Process one row of as many values as the header has."""
         for place, value in enumerate(row):
             if number <= _KIND_ROWS and place not in self._words and not _is_number(value):
                 self._words.add(place)
@@ -162,7 +162,7 @@ _WORDS = _NAN_WORDS | _INF_WORDS
 
 def _is_number(value: str) -> bool:
     if not value or value.isspace():
-        return True  # nothing was written, which says nothing about the others
+        return True  # an empty value, which says nothing about the others
     try:
         float(value)
     except ValueError:
@@ -171,7 +171,7 @@ def _is_number(value: str) -> bool:
 
 
 class _CsvLines:
-    """Lines of text for csv.reader, which joins the lines of a quoted value without any bound of its own."""
+    """Lines of text for csv.reader, which joins the lines of a quoted value without any limit of its own."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
         self._lines = _lines(source, limits)
@@ -192,7 +192,7 @@ class _CsvLines:
         if self._row_bytes > self._max_bytes:
             raise Unreadable(f"line {self.number}: a row is longer than {self._max_bytes} bytes")
         if b"\0" in line:
-            raise Unreadable(f"line {self.number} holds a NUL byte: the file was torn by a crash, or is no text")
+            raise Unreadable(f"line {self.number} holds a NUL byte: the file was truncated by a crash, or is not text")
         try:
             return line.decode("utf-8")
         except UnicodeDecodeError as error:

@@ -17,8 +17,8 @@ _NPZ_SUFFIX = ".npy"
 _MAX_NDIM = 64
 _MAX_DEPTH = 16
 
-# Header text may hold these tokens and nothing else: without operators and names, literal_eval cannot be led
-# into deep recursion, which the brackets' depth bounds.
+# Header text may hold only these tokens: without operators and names, literal_eval cannot be driven into deep
+# recursion, which the brackets' depth bounds.
 _TOKEN = re.compile(r"""[ \t\n]+|'[^'\\\n]*'|"[^"\\\n]*"|[0-9]{1,19}(?![0-9A-Za-z_.])|True|False|None|[()\[\]{},:]""")
 _DESCR = re.compile(r"[<>|=]?([a-zA-Z?])([0-9]{0,9})(\[[^\]]*\])?")
 _UNIT = re.compile(r"\[([0-9]{0,9}(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)|generic)\]")
@@ -37,7 +37,7 @@ SIZES: Dict[str, Tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """What an .npy file says of itself."""
+    """The contents of an .npy header."""
 
     numel: int
     header_bytes: int
@@ -45,14 +45,14 @@ class NpyHeader:
     descr: object = ""
 
     def counter(self) -> Optional[Counter]:
-        """Return what counts its numbers that are not finite; None for a type that has none, or is not looked at."""
+        """Return a counter of its numbers that are not finite; None for a type without any, or one not examined."""
         found = _FLOAT.fullmatch(self.descr) if isinstance(self.descr, str) else None
         dtype = FLOATS.get(found.group(2)) if found else None
         return Counter(dtype, self.header_bytes, found.group(1) == ">") if found and dtype else None
 
     @property
     def unread(self) -> bool:
-        """Whether it holds numbers that nobody counts: records, or floats wider than 8 bytes."""
+        """Return whether it holds numbers that are not counted: records, or floats wider than 8 bytes."""
         floats = isinstance(self.descr, str) and bool(_FLOAT.fullmatch(self.descr))
         return not isinstance(self.descr, str) or self.descr[1:2] == "V" or (floats and self.counter() is None)
 
@@ -78,7 +78,7 @@ def read_npz(source: Source, limits: Limits) -> Reading:
         raise Unreadable("holds no array: the zip is empty")
     for record in records:
         if not record.name.endswith(_NPZ_SUFFIX):
-            raise Unreadable(f"holds {record.name!r}, which is no .npy")
+            raise Unreadable(f"holds {record.name!r}, which is not an .npy file")
         head = check_record(source, record, keep_bytes=limits.max_npy_header_bytes + 12)
         try:
             header = check_npy(head, record.bytes, limits)
@@ -87,7 +87,7 @@ def read_npz(source: Source, limits: Limits) -> Reading:
         numel += header.numel
         unread += header.unread
         counter = header.counter()
-        if counter is not None:  # the type is known only now, so that a member of floats is read twice
+        if counter is not None:  # the type is known only now, so a member of floats is read twice
             check_record(source, record, look=counter.take)
             tally.add(record.name[: -len(_NPZ_SUFFIX)], counter.nan, counter.inf)
         keys.add(record.name[: -len(_NPZ_SUFFIX)])
@@ -97,7 +97,7 @@ def read_npz(source: Source, limits: Limits) -> Reading:
 
 
 def check_npy(head: bytes, total_bytes: int, limits: Limits) -> NpyHeader:
-    """Check the beginning of an .npy of `total_bytes`; a header of allowed length lies in `head` whole."""
+    """Check the beginning of an .npy of `total_bytes`; `head` contains the whole of a header of allowed length."""
     if head[:6] != NPY_MAGIC:
         raise Unreadable(f"is not .npy: it begins with {head[:6]!r}")
     start, length = _header_place(head)
@@ -138,7 +138,7 @@ def _parse_header(raw: bytes, encoding: str) -> Dict[str, object]:
     try:
         header = ast.literal_eval(text.strip(" \t\n"))
     except (ValueError, SyntaxError, TypeError) as error:
-        raise Unreadable(f".npy header is no Python literal: {legible(text)}") from error
+        raise Unreadable(f".npy header is not a Python literal: {legible(text)}") from error
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise Unreadable(f".npy header must hold descr, fortran_order and shape only: {legible(text)}")
     if not isinstance(header["fortran_order"], bool):
@@ -181,13 +181,13 @@ def _item_bytes(descr: object) -> int:
 
 
 def _check_field_names(fields: List[object]) -> None:
-    """Refuse a name or a title that comes twice, as NumPy does."""
+    """Refuse a duplicate name or title, as NumPy does."""
     names: List[object] = []
     for field in fields:
         name = field[0] if isinstance(field, tuple) and field else ""
         names += [part for part in (name if isinstance(name, tuple) else (name,)) if part != ""]
     if not all(isinstance(name, str) for name in names):
-        raise Unreadable(".npy dtype has a field whose name is no text")
+        raise Unreadable(".npy dtype has a field whose name is not text")
     if len(set(names)) != len(names):
         raise Unreadable(".npy dtype names a field twice")
 

@@ -33,7 +33,7 @@ def read_safetensors(source: Source, limits: Limits) -> Reading:
 
 
 def read_safetensors_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
-    """Read the file as read_safetensors does; return what the scan of its numbers found, too."""
+    """Read the file as read_safetensors does; return the scan result of its numbers, too."""
     header = _read_header(source, limits)
     keys, notes = KeyList(limits), []
     spans, numel = [], 0
@@ -54,7 +54,7 @@ def read_safetensors_numbers(source: Source, limits: Limits) -> Tuple[Reading, F
 
 
 def spans_and_metadata(source: Source, limits: Limits) -> Tuple[List[Span], Dict[str, str]]:
-    """Return where each tensor lies, and the metadata, of a file that read_safetensors has read."""
+    """Return the place of each tensor, and the metadata, of a file that read_safetensors has read."""
     header = _read_header(source, limits)
     metadata = header.pop("__metadata__", {})
     _check_metadata(metadata)

@@ -1,4 +1,4 @@
-"""Tar shards (webdataset): every header's checksum, every name safe, nothing but files, and an end that is there."""
+"""Tar shards (webdataset): every header's checksum, every name safe, nothing but files, and an end marker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_tar(source: Source, limits: Limits) -> Reading:
             extended = True
             continue
         extended = False
-        if kind == b"5" and size:  # some readers pass over the size of a folder, some over its bytes
+        if kind == b"5" and size:  # some readers skip the size of a folder, some its bytes
             raise Unreadable("the folder %s has %d bytes: readers differ about what follows" % (legible(name), size))
         members += 1
         if members > limits.max_items:
@@ -100,7 +100,7 @@ def _extension(source: Source, kind: bytes, at: int, size: int) -> Dict[str, str
 
 
 def _check_fields(fields: Dict[str, str], kind: bytes) -> None:
-    """Refuse what would give members another size or content, and names that hold for all that follow."""
+    """Refuse fields that would give members another size or content, and names that apply to all that follow."""
     if "size" in fields:
         raise Unreadable("a member's size is given by an extension, which is for files above 8 GiB")
     sparse = next((key for key in fields if key.startswith("GNU.sparse.")), None)
@@ -114,7 +114,7 @@ def _check_member(kind: bytes, name: str, at: int) -> None:
     if kind == b"5":
         name = name.rstrip("/") or "."
     elif kind not in _FILES:
-        raise Unreadable("%s is no file (type %r): links and devices are refused" % (legible(name), kind))
+        raise Unreadable("%s is not a file (type %r): links and devices are refused" % (legible(name), kind))
     if name in (".", "./"):
         return
     if _CONTROL.search(name):

@@ -41,12 +41,12 @@ def read_torch_legacy(source: Source, limits: Limits) -> Tuple[Reading, Finding]
 
 
 def magic_bytes(head: bytes) -> int:
-    """Return how long the format's magic number is at the beginning of a file; 0 where there is none."""
+    """Return the length of the format's magic number at the beginning of a file; 0 if there is none."""
     return next((len(magic) for magic in _MAGICS if head.startswith(magic)), 0)
 
 
 def _refuse_tar(source: Source) -> None:
-    """Refuse what torch.load could take for a tar: it tries that first, and runs other pickles than those read here."""
+    """Refuse what torch.load could read as a tar: it tries that first, and runs other pickles than those read here."""
     head = source.read_at(0, min(source.size, tarfile.BLOCKSIZE))
     try:
         tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")
@@ -56,7 +56,7 @@ def _refuse_tar(source: Source) -> None:
 
 
 def _spans(world: "_LegacyWorld", places: Dict[str, Tuple[int, int]]) -> List[Span]:
-    """Say where each storage of floating-point numbers lies."""
+    """Return the place of each storage of floating-point numbers."""
     found = []
     for key, (begin, end) in places.items():
         dtype = world.float_dtype(key)
@@ -66,7 +66,7 @@ def _spans(world: "_LegacyWorld", places: Dict[str, Tuple[int, int]]) -> List[Sp
 
 
 def _run(source: Source, limits: Limits) -> Tuple[object, bool, "_LegacyWorld", Dict[str, Tuple[int, int]]]:
-    """Return the value, whether its numbers are big-endian, what its pickle asked for, and where each storage lies."""
+    """Return the value, whether its numbers are big-endian, its pickle's requests, and the place of each storage."""
     at = magic_bytes(source.read_at(0, min(HEAD_BYTES, source.size)))
     if not at:
         raise Unreadable("does not begin with the magic number of torch's legacy format")
@@ -91,14 +91,14 @@ def _is_big_endian(facts: object) -> bool:
 
 
 class _LegacyWorld(TorchWorld):
-    """Takes storages on trust while the pickle runs; their sizes are proven afterwards."""
+    """Trusts storages while the pickle runs; their sizes are proven afterwards."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__({}, limits)
         self.storages: Dict[str, Tuple[int, int]] = {}  # key -> elements, bytes of one
 
     def persistent(self, identity: object) -> object:
-        """Give the storage that ('storage', type, key, location, numel, view) means; a module's class stays a name."""
+        """Return the storage that ('storage', type, key, location, numel, view) means; a module class stays a name."""
         if isinstance(identity, tuple) and len(identity) == 4 and identity[0] == "module":
             if not isinstance(identity[1], Name):
                 raise Unreadable("pickle refers to a module by something that is no class")

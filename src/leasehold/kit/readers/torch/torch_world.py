@@ -1,4 +1,4 @@
-"""What a torch pickle may ask for: storages that exist, tensors inside them, inert stand-ins for the rest."""
+"""Answers for a torch pickle: storages that exist, tensors inside them, inert stand-ins for the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Arguments = Tuple[object, ...]
 
 
 class Storage(Inert):
-    """A storage whose record was found to have the right size."""
+    """A storage whose record has the right size."""
 
     __slots__ = ("element_bytes", "key", "numel")
 
@@ -53,7 +53,7 @@ class Tensor(Inert):
 
 
 class TorchWorld:
-    """Answer a torch pickle's requests and remember what was seen."""
+    """Answers a torch pickle's requests and records what was seen."""
 
     def __init__(self, record_bytes: Dict[str, int], limits: Limits) -> None:
         self._record_bytes = record_bytes  # by storage key
@@ -71,7 +71,7 @@ class TorchWorld:
         self._bad_keys: Dict[str, int] = {}
 
     def name(self, module: str, name: str) -> Name:
-        """Stand in for a global; one that is no plain data is remembered as opaque."""
+        """Stand in for a global; one that is not plain data is recorded as opaque."""
         path = full_name(module, name)
         if path not in PLAIN and path not in _CALLS:
             if len(self.opaque) < self._limits.max_opaque:
@@ -81,7 +81,7 @@ class TorchWorld:
         return Name(path)
 
     def call(self, called: Name, arguments: _Arguments) -> object:
-        """Check what rebuilds a tensor; everything else becomes an inert value."""
+        """Check a call that rebuilds a tensor; everything else becomes an inert value."""
         rebuild = _CALLS.get(called.path)
         if rebuild is not None:
             return rebuild(self, arguments)
@@ -96,12 +96,12 @@ class TorchWorld:
         return Inert(called.path.rpartition(".")[2] if called.path in PLAIN else called.path)
 
     def change(self, named: Name) -> None:
-        """Refuse to change what stands for plain data: whoever loads the file would go on with the changed class."""
+        """Refuse to change what stands for plain data: a loading process would continue with the changed class."""
         if named.path in PLAIN or named.path in _CALLS:
             raise Unreadable(f"pickle changes {legible(named.path)} itself: the state of a class is no data")
 
     def persistent(self, identity: object) -> object:
-        """Give the storage that ('storage', type, key, location, numel) means."""
+        """Return the storage that ('storage', type, key, location, numel) means."""
         if not isinstance(identity, tuple) or len(identity) != 5 or identity[0] != "storage":
             raise Unreadable("pickle refers to an outside object that is not ('storage', type, key, location, numel)")
         _, kind, key, location, numel = identity
@@ -122,7 +122,7 @@ class TorchWorld:
         return Storage(count * PACKED_ELEMENTS.get(path, 1), element_bytes, key)
 
     def take_type(self, key: str, path: str) -> None:
-        """Remember a storage's type; torch uses the first one for every tensor over it."""
+        """Record a storage's type; torch uses the first one for every tensor over it."""
         if self.storage_types.setdefault(key, path) != path:
             raise Unreadable(f"storage {legible(key)} is named twice with different types")
 
@@ -138,7 +138,7 @@ class TorchWorld:
             self.plain_inf += value == value  # not counted as bad: schedulers keep such a bound
 
     def name_nan(self, key: object) -> None:
-        """Remember the key of a plain number that is NaN."""
+        """Record the key of a plain number that is NaN."""
         name = legible(key) if isinstance(key, str) else "a number"
         if name in self._bad_keys or len(self._bad_keys) < self._limits.max_opaque:
             self._bad_keys[name] = self._bad_keys.get(name, 0) + 1
@@ -150,22 +150,22 @@ class TorchWorld:
         return known or (next(iter(views)) if len(views) == 1 else "")
 
     def float_dtype(self, key: str) -> str:
-        """Return the type of a storage's floating-point numbers by the name that the scan knows; else empty."""
+        """Return the type of a storage's floating-point numbers by the name that the scan uses; else empty."""
         return FLOATS.get(self.dtype(key), "")
 
     def label(self, key: str) -> str:
-        """Name a storage by a tensor of it, where a dict names one."""
+        """Name a storage by one of its tensors, if a dict names one."""
         return self.labels.get(key) or "storage %s" % key
 
     def numbers(self, scanned: Numbers) -> Numbers:
-        """Add the plain numbers that are NaN to what the scan of the storages found, and say what it left out."""
+        """Add the plain numbers that are NaN to the scan result of the storages, and name what was not examined."""
         where = (*self._plain_where(), *scanned.where)
         more = scanned.more + max(0, len(where) - NumberTally.MOST_SHOWN)
         return Numbers(scanned.nan + self.plain_nan, scanned.inf, where[: NumberTally.MOST_SHOWN], more, self._unread())
 
     @property
     def plain(self) -> Tuple[int, int]:
-        """How many plain floating-point numbers were looked at, and how many of them are infinite."""
+        """Return how many plain floating-point numbers were examined, and how many of them are infinite."""
         return self.plain_numbers, self.plain_inf
 
     def _plain_where(self) -> List[Tuple[str, int]]:

@@ -17,7 +17,7 @@ from .torch_legacy import HEAD_BYTES, magic_bytes, read_torch_legacy
 from .torch_world import TorchWorld
 
 _SMALL_BYTES = 64 * 1024
-# Records beside the pickle and the storages; their contents say nothing about the tensors.
+# Records beside the pickle and the storages; their contents do not affect the tensors.
 _KNOWN = (
     "version",
     "byteorder",
@@ -34,7 +34,7 @@ def read_torch(source: Source, limits: Limits) -> Reading:
 
 
 def read_torch_numbers(source: Source, limits: Limits) -> Tuple[Reading, Finding]:
-    """Read the file as read_torch does; return what was found of its numbers, too."""
+    """Read the file as read_torch does; return the findings of its numbers, too."""
     if magic_bytes(source.read_at(0, min(source.size, HEAD_BYTES))):
         return read_torch_legacy(source, limits)
     _check_is_zip(source)
@@ -86,7 +86,7 @@ def _check_is_zip(source: Source) -> None:
 
 
 def _by_name(records: List[Record]) -> Dict[str, Record]:
-    """Return the records by their name inside the archive's one folder, all plainly stored."""
+    """Return the records by their name inside the archive's one folder, all stored uncompressed."""
     folder = records[0].name.partition("/")[0] + "/" if records else ""
     if any(record.name == folder + "constants.pkl" for record in records):
         raise Unreadable("is a TorchScript archive, which holds code; save a state_dict instead")
@@ -97,7 +97,7 @@ def _by_name(records: List[Record]) -> Dict[str, Record]:
             raise Unreadable(f"record {record.name!r} is compressed; torch.save stores records plainly")
         if not record.name.startswith(folder):
             raise Unreadable(f"record {record.name!r} lies outside the archive's folder {folder!r}")
-        # torch finds records without regard to case, so two such names would be one to it.
+        # torch ignores case in record names, so two such names would be one to it.
         if record.name.casefold() in folded:
             raise Unreadable(f"record {record.name!r} differs from another only in case")
         folded.add(record.name.casefold())
@@ -119,7 +119,7 @@ def _pickle(source: Source, records: Dict[str, Record], has_crc: bool, limits: L
 
 
 def _check_small_records(source: Source, records: Dict[str, Record], has_crc: bool) -> List[str]:
-    """Check what torch reads first: the format version, and the byte order where it is given."""
+    """Check what torch reads first: the format version, and the byte order if it is given."""
     version = records.get(".data/version") or records.get("version")
     if version is None:
         raise Unreadable("has no version record, so torch refuses it")

@@ -51,7 +51,7 @@ def read_directory(
 ) -> Tuple[List[Entry], int]:
     """Return the entries in directory order, and the offset at which the directory begins.
 
-    `any_names`: of an archive that is never unpacked, whose names are keys and no paths. `folders` may be listed.
+    `any_names`: the archive is never unpacked, its names are keys and not paths. `folders`: they may be listed.
     """
     count, size, start = _find_directory(source)
     if count > limits.max_zip_entries or size > limits.max_zip_directory_bytes:
@@ -71,7 +71,7 @@ def _find_directory(source: Source) -> Tuple[int, int, int]:
     """Return entry count, size and offset of the central directory."""
     end_at = source.size - _END.size
     if end_at < 0 or source.read_at(end_at, 4) != b"PK\x05\x06":
-        raise Unreadable("zip end record is missing: the file is cut short, is no zip, or has bytes after its end")
+        raise Unreadable("zip end record is missing: the file is cut short, is not a zip, or has bytes after its end")
     fields = _END.unpack(source.read_at(end_at, _END.size))
     disk, directory_disk, here, count, size, start, comment = fields[1:]
     if disk or directory_disk or here != count or comment:
@@ -123,7 +123,7 @@ def _parse_entry(raw: bytes, at: int, any_names: bool, folders: bool) -> Tuple[E
 
 
 def _is_plain_file(attributes: int) -> bool:
-    """Whether neither the DOS half (bit 4: a folder) nor the Unix half says that an entry is anything but a file."""
+    """Return whether neither the DOS half (bit 4: a folder) nor the Unix half marks an entry as anything but a file."""
     return not attributes & _DOS_FOLDER and stat.S_IFMT(attributes >> 16) in (0, stat.S_IFREG)
 
 
@@ -141,7 +141,7 @@ def _widen(extra: bytes, values: Tuple[int, int, int], name: str) -> Tuple[int, 
 
 
 def parse_extra(extra: bytes, name: str) -> Dict[int, bytes]:
-    """Split an extra area into its fields; readers differ about a tag used twice, so it is refused."""
+    """Split an extra area into its fields; readers disagree on a duplicate tag, so it is refused."""
     fields: Dict[int, bytes] = {}
     at = 0
     while at < len(extra):
@@ -155,7 +155,7 @@ def parse_extra(extra: bytes, name: str) -> Dict[int, bytes]:
 
 
 def check_name(raw: bytes, any_names: bool = False) -> str:
-    """Return an entry's name, refused when it could mean a path outside the archive, unless that is never unpacked."""
+    """Return an entry's name; one that could mean a path outside is refused, unless the archive is never unpacked."""
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as error:

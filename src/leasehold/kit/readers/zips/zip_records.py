@@ -18,7 +18,7 @@ Look = Callable[[Union[bytes, memoryview]], None]
 
 @dataclass(frozen=True)
 class Record:
-    """A member whose place in the file is known and belongs to it alone."""
+    """A member whose place in the file is known and not shared."""
 
     entry: Entry
     data_at: int
@@ -52,7 +52,7 @@ def open_archive(source: Source, limits: Limits, any_names: bool = False, folder
 def check_record(
     source: Source, record: Record, keep_bytes: int = 0, has_crc: bool = True, look: Optional[Look] = None
 ) -> bytes:
-    """Stream a record against its CRC and sizes; return its first `keep_bytes`. `look` sees every piece."""
+    """Stream a record against its CRC and sizes; return its first `keep_bytes`. `look` receives every piece."""
     kept = bytearray()
     crc = total = 0
     for piece in _contents(source, record):
@@ -79,7 +79,7 @@ def _check_inflation(entries: List[Entry], limits: Limits) -> None:
 
 
 def _locate(source: Source, entry: Entry) -> Record:
-    """Find where the contents begin; the local header must say what the directory says."""
+    """Find where the contents begin; the local header must agree with the directory."""
     fields = _LOCAL.unpack(source.read_at(entry.header_at, _LOCAL.size))
     magic, _, flags, method, _, _, crc, stored, size, name_len, extra_len = fields
     if magic != b"PK\x03\x04":
@@ -112,7 +112,7 @@ def _record_end(source: Source, record: Record, directory_at: int) -> int:
         raise Unreadable(f"zip entry {entry.name!r} claims to end at byte {at}, inside the directory")
     if not entry.flags & HAS_DESCRIPTOR:
         return at
-    # A descriptor is 16 bytes, or 24 with 64-bit sizes; which one is not said anywhere, so both are compared.
+    # A descriptor is 16 bytes, or 24 with 64-bit sizes; nothing states which, so both are compared.
     found = source.read_at(at, min(24, directory_at - at))
     small = max(entry.stored_bytes, entry.bytes) <= MAX_32
     for form in ("<4s3I", "<4sI2Q") if small else ("<4sI2Q",):

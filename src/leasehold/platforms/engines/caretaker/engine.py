@@ -14,7 +14,7 @@ from .upload_requests import UploadRequests, round_trip_s
 
 
 class CaretakerEngine:
-    """Speaks to the box's `serve` over an open wire, which it closes."""
+    """Sends requests to the box's `serve` over an open wire, which it closes."""
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -41,15 +41,15 @@ class CaretakerEngine:
         self.wire.close()
 
     def round_trip_s(self) -> float:
-        """Measure how far the box is."""
+        """Measure the round trip to the box."""
         return round_trip_s(self.wire)
 
     @property
     def heard_bytes(self) -> int:
-        """How many bytes of answers have come, as they travelled."""
+        """Return how many bytes of answers have arrived, as transferred."""
         return self.wire.heard_bytes
 
     @property
     def lost(self) -> LinkError | None:
-        """Why nothing can be asked any more, if so."""
+        """Return why no more requests can be sent, if so."""
         return self.wire.lost

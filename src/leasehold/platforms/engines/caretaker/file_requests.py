@@ -31,7 +31,7 @@ class RangeRequests:
         return self._wire.chunks("get", run=run, area=area, cell=cell, path=path, offset=offset)
 
     def get_many(self, run: str, items: Sequence[tuple[str, str, str]]) -> Iterator[tuple[int, bytes]]:
-        """Yield (which, bytes) of files [area, cell, path]; each that is there begins with no bytes."""
+        """Yield (index, bytes) of files [area, cell, path]; each existing one begins with no bytes."""
         for start in range(0, len(items), _FILES_A_REQUEST):
             asked, current = items[start : start + _FILES_A_REQUEST], -1
             for frame in self._wire.stream("get_many", run=run, items=[list(item) for item in asked]):
@@ -44,9 +44,9 @@ class RangeRequests:
     def chart(
         self, run: str, cells: Sequence[str], patterns: Sequence[str], quiet_s: float = -1.0, *, look: bool = False
     ) -> ChartTalk:
-        """Ask what there is. With quiet_s: of a run that still works, only files nobody has written for so long.
+        """List the files. With quiet_s: of a run that still works, only files nobody has written for so long.
 
-        With look: the first part is {seen}, how the run stood then; it is the last one if these cells had not finished.
+        With look: the first part is {seen}, the run's state then; it is the last one if these cells had not finished.
         """
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
         return ChartTalk(self._wire.talk("chart", **asked, look=look))
@@ -54,7 +54,7 @@ class RangeRequests:
     def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
 
-        A sixth element that is true: a small file whole, with the 32 bytes of its sha256 behind it.
+        A true sixth element means: a small file whole, followed by the 32 bytes of its sha256.
         """
         unpacks_to = 0
         for frame in self._wire.stream("fetch", run=run, items=list(items), pack=pack, frame_bytes=frame_bytes):
@@ -77,7 +77,7 @@ class ProofRequests:
         self._wire = wire
 
     def manifest(self, run: str, cells: Sequence[str], patterns: Sequence[str] = ()) -> bytes:
-        """Have the box seal what these patterns (or its plan's) name in these cells; return the manifest's bytes."""
+        """Have the box seal the files that these patterns (or its plan's) match; return the manifest's bytes."""
         return b"".join(self._wire.chunks("manifest", run=run, cells=list(cells), patterns=list(patterns)))
 
     def fingerprint(
@@ -100,7 +100,7 @@ class ProofRequests:
         return present, {**rest, "remains": remains}
 
     def prove(self, run: str, items: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-        """Have the box read files [cell, path] in full; yield {upto} bytes of these, and {entries} with their sums."""
+        """Have the box read files [cell, path] in full; yield {upto} bytes of these, and {entries} with hashes."""
         before = 0
         for start in range(0, len(items), _FILES_A_REQUEST):
             upto = 0
@@ -118,12 +118,12 @@ class ProofRequests:
         return cast("Occupants", self._wire.ask("occupants", run=run))
 
     def clear_occupant(self, run: str, home: str, process: Mapping[str, Any]) -> None:
-        """Note on the box that a person called a process harmless."""
+        """Record on the box that a person declared a process harmless."""
         self._wire.ask("clear_occupant", run=run, home=home, **process)
 
 
 class ChartTalk:
-    """A chart on its way: {files}, {listed}, {file, upto, zeros, copies} and {sums}, then the manifest's bytes."""
+    """A chart in progress: {files}, {listed}, {file, upto, zeros, copies} and {sums}, then the manifest's bytes."""
 
     def __init__(self, talk: Talk) -> None:
         self._talk = talk
@@ -134,13 +134,13 @@ class ChartTalk:
             yield frame.payload if frame.type == frames.DATA else object_of(frame)
 
     def want_sums(self, numbers: Sequence[int]) -> None:
-        """Have the box sum these small files itself: they may not be asked for, or are here in part."""
+        """Have the box hash these small files itself: they may not be requested, or are here in part."""
         with contextlib.suppress(LinkError):  # the reader of the chart gets the error too
             for start in range(0, len(numbers), _NUMBERS_A_FRAME):
                 self._talk.say([{"sum": numbers[start : start + _NUMBERS_A_FRAME]}])
 
     def tell(self, ranges: Sequence[Range], digests: bytes) -> None:
-        """Report the sums of these ranges of files, 32 bytes a file in order, zeros for what the box sums itself."""
+        """Report the hashes of these ranges of files, 32 bytes a file in order, zeros for what the box hashes."""
         if not ranges:
             return
         size = frames.MAX_PAYLOAD_BYTES
@@ -149,13 +149,13 @@ class ChartTalk:
             self._talk.say(chain([{"told": [list(one) for one in ranges]}], parts))
 
     def seal(self, ranges: Sequence[Range], digests: bytes) -> None:
-        """Report the rest of them; the manifest comes then."""
+        """Report that no more hashes follow; the manifest comes then."""
         self._over = True
         self.tell(ranges, digests)
         self._talk.end()
 
     def leave(self) -> None:
-        """Want no manifest any more. A second call does nothing."""
+        """Cancel the manifest. A second call does nothing."""
         with contextlib.suppress(LinkError):
             self._talk.say([] if self._over else [{"leave": True}])
         self._over = True
@@ -163,14 +163,14 @@ class ChartTalk:
 
 
 def _place(said: Any, before: int, count: int) -> int:
-    """Read which of the files comes now; they come in order, each once."""
+    """Return the index of the next file; they arrive in order, each once."""
     if type(said) is not int or not before < said < count:
-        raise LinkError("link.strange", "the box broke the protocol: it sends a file that nobody asked for")
+        raise LinkError("link.strange", "the box broke the protocol: it sent a file that was not requested")
     return said
 
 
 def _unpacked(packed: bytes, size: int) -> bytes:
-    """Unpack a block from an untrusted box, never to more than it may be."""
+    """Unpack a block from an untrusted box, never to more than its allowed size."""
     if size > frames.MAX_PAYLOAD_BYTES:
         raise LinkError("link.strange", f"the box packed {size} bytes into one block")
     try:
@@ -178,5 +178,5 @@ def _unpacked(packed: bytes, size: int) -> bytes:
     except zlib.error as error:
         raise LinkError("link.strange", f"a packed block does not unpack: {error}") from None
     if len(block) != size:
-        raise LinkError("link.strange", "a packed block is shorter than the box said")
+        raise LinkError("link.strange", "a packed block is shorter than announced")
     return block

@@ -18,7 +18,7 @@ class BoxRequests:
         self._wire = wire
 
     def probe(self) -> ProbeAnswer:
-        """Return who and where the box is."""
+        """Return the box's identity and location."""
         return cast("ProbeAnswer", self._wire.ask("probe"))
 
     def machine(self, also: Sequence[str] = ()) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -29,7 +29,7 @@ class BoxRequests:
     def readings(
         self, paths: Sequence[str] | None = None, signs: Sequence[tuple[str, str]] | None = None
     ) -> dict[str, Any]:
-        """Measure memory, cards and the disks of these paths; look for these signs of a platform."""
+        """Measure memory, cards and the disks of these paths; check for these signs of a platform."""
         asked: dict[str, Any] = {"paths": paths, "signs": signs}
         return self._wire.ask("readings", **{key: value for key, value in asked.items() if value is not None})
 
@@ -38,7 +38,7 @@ class BoxRequests:
         return str(self._wire.ask("probe_tier", path=path)["problem"])
 
     def hogs(self, path: str, limit_s: float) -> dict[str, Any]:
-        """List what takes most room below a path, as far as the limit allows."""
+        """List what uses the most space below a path, as far as the limit allows."""
         return self._wire.ask("hogs", path=path, limit_s=limit_s)
 
     def adoptable(self, young_s: float) -> Iterator[dict[str, Any]]:
@@ -47,7 +47,7 @@ class BoxRequests:
 
 
 class CheckRequests:
-    """Try out what a job needs before it is launched."""
+    """Test what a job needs before it is launched."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -63,15 +63,15 @@ class CheckRequests:
     def secrets(
         self, secrets: Mapping[str, str], env: Mapping[str, str], platform: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Have the box ask the trackers whose keys these are: {answers}."""
+        """Have the box ask the trackers who owns these keys: {answers}."""
         return self._wire.ask("check_secrets", secrets=dict(secrets), env=dict(env), platform=dict(platform))
 
     def scheduler(self, slurm: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the cluster's scheduler judge a submission without making it."""
+        """Have the cluster's scheduler check a submission without making it."""
         return self._wire.ask("slurm_rehearse", slurm=dict(slurm))
 
     def notices(self, sends: Sequence[Mapping[str, Any]], platform: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Have the box send notices; it keeps nothing of them."""
+        """Have the box send notices; it keeps none of them."""
         answer = self._wire.ask("send_notices", sends=list(sends), platform=dict(platform))
         return [item for item in answer.get("results", []) if isinstance(item, dict)]
 
@@ -87,11 +87,11 @@ class NoteRequests:
         return str(self._wire.ask("leave_note", path=path, name=name, text=text)["problem"])
 
     def find_note(self, path: str, name: str, wait_s: float) -> NoteFound:
-        """Look for a note that another box left: {text, disk}, the text None when it did not come in time."""
+        """Look for a note that another box left: {text, disk}, the text None if it did not arrive in time."""
         return cast("NoteFound", self._wire.ask("find_note", path=path, name=name, wait_s=wait_s))
 
     def drop_note(self, path: str, name: str) -> str:
-        """Remove a note; one that is gone is no fault."""
+        """Remove a note; a missing one is not an error."""
         return str(self._wire.ask("drop_note", path=path, name=name)["problem"])
 
     def witness(self, notes: Sequence[Mapping[str, Any]], limit_s: float) -> Witnessed:
@@ -108,27 +108,27 @@ class CareRequests:
     def disk_survey(
         self, paths: Sequence[str], variables: Mapping[str, str], limit_s: float
     ) -> Iterator[dict[str, Any]]:
-        """Yield {units} and {at, entries} as they are found, then how whole the survey is."""
+        """Yield {units} and {at, entries} as they are found, then how complete the survey is."""
         return self._wire.objects("disk_survey", paths=list(paths), variables=dict(variables), limit_s=limit_s)
 
     def quarantine(self, targets: Sequence[Mapping[str, Any]], *, delete: bool) -> Iterator[dict[str, Any]]:
-        """Put targets aside or delete them; yield what became of each, then the sum."""
+        """Quarantine or delete targets; yield the result of each, then the sum."""
         return self._wire.objects("quarantine", targets=list(targets), delete=delete)
 
     def undo_quarantine(self, stamp: str) -> Iterator[dict[str, Any]]:
-        """Bring back what a quarantine holds; yield what became of each target, then the sum."""
+        """Restore what a quarantine holds; yield the result of each target, then the sum."""
         return self._wire.objects("undo_quarantine", stamp=stamp)
 
     def empty_quarantine(self, stamp: str) -> Iterator[dict[str, Any]]:
-        """Delete what a quarantine holds; yield what became of each target, then the sum."""
+        """Delete what a quarantine holds; yield the result of each target, then the sum."""
         return self._wire.objects("empty_quarantine", stamp=stamp)
 
     def gpu_survey(self, samples: int) -> Iterator[dict[str, Any]]:
-        """Yield {sample, of} as the cards are sampled, then all that was found."""
+        """Yield {sample, of} as the cards are sampled, then all findings."""
         return self._wire.objects("gpu_survey", samples=samples)
 
     def end_holders(self, targets: Sequence[Mapping[str, Any]], grace_s: float) -> list[dict[str, Any]]:
-        """End processes that hold cards for nobody; the box looks again before each."""
+        """End processes that hold cards unused; the box checks each again before."""
         return list(self._wire.ask("end_holders", targets=list(targets), grace_s=grace_s)["results"])
 
 
@@ -139,7 +139,7 @@ class PowerRequests:
         self._wire = wire
 
     def power_off(self, command: Sequence[str], home: str) -> None:
-        """Have the box end itself a moment after it answered; refused while anything of ours lives on it."""
+        """Have the box turn itself off a moment after it answered; refused while anything of ours lives on it."""
         self._wire.ask("power_off", command=list(command), home=home)
 
     def hooks(self) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ class PowerRequests:
         return list(self._wire.objects("relaunch_hooks", act="list"))
 
     def install_hooks(self, runs: Sequence[str], ways: Sequence[str]) -> list[dict[str, Any]]:
-        """Give each of these runs a hook by the first of these ways that works."""
+        """Install a hook for each of these runs by the first method that works."""
         return list(self._wire.objects("relaunch_hooks", act="install", runs=list(runs), ways=list(ways)))
 
     def remove_hooks(self) -> list[dict[str, Any]]:

@@ -71,7 +71,7 @@ class ObserveRequests:
         return cast("Iterator[EventBatch]", self._wire.objects("events", run=run, offset=offset, follow_s=follow_s))
 
     def follow(self, run: str, offset: int, logs: dict[str, int], tail_bytes: int = -1) -> Iterator[Followed | bytes]:
-        """Yield {events, offset}, {log}, log bytes and {beat_unix} as they come, until the run has ended."""
+        """Yield {events, offset}, {log}, log bytes and {beat_unix} as they arrive, until the run has ended."""
         for frame in self._wire.stream("follow", run=run, offset=offset, logs=logs, tail_bytes=tail_bytes):
             yield frame.payload if frame.type == frames.DATA else cast("Followed", object_of(frame))
 
@@ -105,7 +105,7 @@ class HoldRequests:
     def release(self, run: str, home: str, wish: Mapping[str, Any]) -> list[str]:
         """Have the box give cells to another: {release, withdraw, to}; return those that it no longer has.
 
-        `release` are given up only if they have not begun; of those in `withdraw` the attempt is ended.
+        Cells in `release` are given up only if they have not begun; for those in `withdraw` the attempt is ended.
         """
         return [str(name) for name in self._wire.ask("release", run=run, home=home, **wish)["released"]]
 

@@ -1,4 +1,4 @@
-"""Requests that bring code and data to the box, and remove them there."""
+"""Requests that send code and data to the box, and remove them there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class UploadRequests:
         self._wire = wire
 
     def push(self, tree: Tree) -> Pushed:
-        """Bring what the box lacks of the code; of a tree that is there whole nothing travels."""
+        """Send the parts of the code that the box lacks; of a tree that is there whole nothing is sent."""
         sent = {name_of(entry): int(entry["bytes"]) for entry in tree.changed}
         sizes = {} if sent else sizes_of(tree)  # after an edit hardly more than that is lacking
         how_far = self._measure_meanwhile(bool(sizes))
@@ -40,7 +40,7 @@ class UploadRequests:
         if answer.get("have"):
             return Pushed(False)
         if not lacking and answer.get("lack") == len(sizes):
-            lacking.update(sizes)  # a box that lacks all need not name it
+            lacking.update(sizes)  # a box that lacks all files need not name them
         if lacking:
             sizes = sizes or sizes_of(tree)
             far = FAR_S <= how_far() < float("inf")
@@ -53,7 +53,7 @@ class UploadRequests:
         return ask_lacking(self._wire, data)
 
     def send(self, data: Data, lacking: Sequence[Lacking], tell: Tell) -> None:
-        """Send these files from where the box has them; it checks each file's hash."""
+        """Send these files from where the box's copies end; it checks each file's hash."""
         send(self._wire, data, lacking, tell)
 
     def prune(self, *, dry_run: bool) -> Pruned:
@@ -61,7 +61,7 @@ class UploadRequests:
         return cast("Pruned", self._wire.ask("prune", dry_run=dry_run))
 
     def _measure_meanwhile(self, worth: bool) -> Callable[[], float]:
-        """Measure the round trip while something else is asked; the returned function waits for it."""
+        """Measure the round trip during another request; the returned function waits for it."""
         if not worth or self._wire.quickest_s != float("inf"):
             return lambda: self._wire.quickest_s
         measuring = threading.Thread(target=self._try_round_trip, daemon=True)
@@ -79,7 +79,7 @@ class UploadRequests:
 
 
 def round_trip_s(wire: Wire) -> float:
-    """Measure the round trip: the best of two requests at least, since the first may wake something up."""
+    """Measure the round trip: the best of at least two requests, since the first may wake something up."""
     new_to_us = wire.quickest_s == float("inf")
     for _ in range(1 + new_to_us):
         wire.ask("ping")

@@ -132,7 +132,7 @@ def test_npz_with_one_bad_member_is_refused_by_its_name(refusal_of):
 
 
 def test_npz_with_something_else_in_it_is_refused(refusal_of):
-    assert "no .npy" in refusal_of("npz", zip_bytes([Member("a.npy", npy()), Member("b.pkl", b"x")]))
+    assert "not an .npy file" in refusal_of("npz", zip_bytes([Member("a.npy", npy()), Member("b.pkl", b"x")]))
 
 
 def test_npz_of_nothing_is_refused(refusal_of):

@@ -1,4 +1,4 @@
-"""GGUF (llama.cpp): metadata, tensor descriptions, and tensors that lie aligned inside the file without overlap."""
+"""GGUF (llama.cpp): metadata, tensor descriptions, and tensors that are aligned inside the file without overlap."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Tensor(NamedTuple):
 
 
 def read_gguf(source: Source, limits: Limits) -> Reading:
-    """Walk metadata and descriptions, prove where each tensor lies, and count NaN in those of plain floats."""
+    """Walk metadata and descriptions, prove each tensor's place, and count NaN in tensors of plain floats."""
     head = _Head(source, limits)
     tensors = head.tensors()
     start = -(-head.at // head.alignment) * head.alignment if tensors else head.at
@@ -69,7 +69,7 @@ def read_gguf(source: Source, limits: Limits) -> Reading:
 
 
 class _Head:
-    """What lies before the tensors, taken in order."""
+    """The part before the tensors, read in order."""
 
     def __init__(self, source: Source, limits: Limits) -> None:
         self._source, self._window, self._limits = source, Window(source), limits
@@ -91,7 +91,7 @@ class _Head:
         self._metadata()
 
     def tensors(self) -> List[_Tensor]:
-        """Take the descriptions of the tensors."""
+        """Read the descriptions of the tensors."""
         found: Dict[str, _Tensor] = {}
         for _ in range(self._count):
             name = self._text()
@@ -125,7 +125,7 @@ class _Head:
             if name == "general.alignment" and kind == _U32:
                 self.alignment = self._number("I")
                 if not self.alignment or self.alignment % 8 or self.alignment > 1 << 20:
-                    raise Unreadable("has alignment %d, which is no multiple of 8" % self.alignment)
+                    raise Unreadable("has alignment %d, which is not a multiple of 8" % self.alignment)
             elif name == "general.architecture" and kind == _TEXT:
                 self.architecture = legible(self._text(), 60)
             else:
@@ -175,7 +175,7 @@ class _Head:
 
 
 def _check_places(source: Source, tensors: List[_Tensor], start: int, alignment: int) -> int:
-    """Return where the last tensor ends; none overlaps, leaves the file, or lies askew."""
+    """Return where the last tensor ends; none overlaps, leaves the file, or is misaligned."""
     end = 0
     for each in sorted(tensors, key=lambda each: (each.offset, each.bytes)):
         if each.offset % alignment:

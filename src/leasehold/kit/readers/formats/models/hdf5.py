@@ -1,4 +1,4 @@
-"""HDF5 (.h5, Keras weights): groups, datasets, their types, shapes and places; floats in one piece are looked at."""
+"""HDF5 (.h5, Keras weights): groups, datasets, their types, shapes and places; contiguous floats are examined."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _Walk:
                 ) from None
 
     def numbers(self) -> Optional[Numbers]:
-        """Return what was counted; None if nothing was looked at."""
+        """Return what was counted; None if nothing was examined."""
         names, found = list(self._blind), self._tally.numbers()
         if names and not self._looked:
             return None
@@ -111,7 +111,7 @@ class _Walk:
         if _LAYOUT in kinds:
             if shared:
                 self.datasets += 1
-                self._pass_over("datasets have a type that stands elsewhere: they are not looked at")
+                self._pass_over("datasets have a type that is stored elsewhere: they are not looked at")
                 self._blind[legible(path, 60)] = None
             else:
                 self._dataset(path, kinds)
@@ -163,7 +163,7 @@ class _Walk:
         self._tally.add(path, counter.nan, counter.inf)
 
     def _place(self, path: str, kinds: Dict[int, bytes], need: int) -> Tuple[int, int]:
-        """Return where the data lies in one piece, proven to be in the file; a size of -1 where it does not."""
+        """Return the place of contiguous data, proven to be in the file; a size of -1 if it is not contiguous."""
         data = kinds[_LAYOUT]
         if data[0] not in (3, 4):
             self._pass_over("datasets have a layout of version %d, which is not read" % data[0])
@@ -190,7 +190,7 @@ class _Walk:
         return 0, -1
 
     def _chunks(self, path: str, data: bytes, filtered: bool) -> None:
-        """Prove that every piece of a dataset lies in the file, with all its bytes where it is not compressed."""
+        """Prove that every chunk of a dataset lies in the file, with all its bytes if it is not compressed."""
         rank, tree = data[2], _natural(data, 3, 8)
         piece = 1
         for dimension in range(rank):
@@ -231,7 +231,7 @@ class _Walk:
 
 
 def _is_in_heap(data: bytes, order_bytes: int) -> bool:
-    """Whether links or attributes lie in a heap: its address follows flags and, where they say so, an order."""
+    """Return whether links or attributes lie in a heap: its address follows flags and an optional order."""
     return _natural(data, 2 + (order_bytes if data[1] & 1 else 0), 8) != NOWHERE
 
 
@@ -258,7 +258,7 @@ def _type(data: bytes) -> _Type:
 
 
 def _is_ieee(data: bytes, size: int) -> bool:
-    """Whether sign, exponent and fraction lie where IEEE 754 has them, in one of two byte orders."""
+    """Return whether sign, exponent and fraction have their IEEE 754 places, in one of two byte orders."""
     fraction = 8 * size - 1 - data[13]
     order, sign = data[1] & 0x41, data[2]
     shape = (_natural(data, 8, 2), _natural(data, 10, 2), data[12], data[14], data[15], _natural(data, 16, 4))

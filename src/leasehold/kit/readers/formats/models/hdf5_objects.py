@@ -1,4 +1,4 @@
-"""HDF5's pieces: the superblock, object headers of both versions with their checksums, heaps and trees of names."""
+"""HDF5's structures: the superblock, object headers of both versions with their checksums, heaps and trees of names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MASK = 0xFFFFFFFF
 
 
 class Message(NamedTuple):
-    """A message of an object header; a shared one holds the place of its contents."""
+    """A message of an object header; a shared one holds the address of its contents."""
 
     kind: int
     data: bytes
@@ -25,7 +25,7 @@ class Message(NamedTuple):
 
 
 class File:
-    """An HDF5 file: addresses are counted from its first byte, and every one is checked before it is used."""
+    """An HDF5 file: addresses count from its first byte, and every one is checked before use."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -72,7 +72,7 @@ class File:
         wanted, size = int.from_bytes(head[2:4], "little"), int.from_bytes(head[8:12], "little")
         found: List[Message] = []
         blocks, seen = [(at + 16, size)], 0
-        for begin, length in blocks:  # grows while it is walked: a header goes on elsewhere
+        for begin, length in blocks:  # grows during the walk: a header continues elsewhere
             data = self._block(begin, length)
             place = 0
             while place + 8 <= len(data) and seen < wanted:
@@ -120,7 +120,7 @@ class File:
             return
         blocks.append((int.from_bytes(body[:8], "little"), int.from_bytes(body[8:16], "little")))
         if len(blocks) > _MOST_BLOCKS:
-            raise Unreadable("an object header goes on at more than %d places" % _MOST_BLOCKS)
+            raise Unreadable("an object header continues at more than %d places" % _MOST_BLOCKS)
 
     def _block(self, at: int, length: int) -> bytes:
         if not 4 < length <= _MOST_HEADER_BYTES:
@@ -173,7 +173,7 @@ class File:
                     yield data[place : place + key_bytes], child
 
     def global_text(self, reference: bytes) -> bytes:
-        """Return what an element of variable length refers to in a global heap."""
+        """Return the element of variable length that a reference into a global heap points to."""
         length, heap, number = (int.from_bytes(reference[a:b], "little") for a, b in ((0, 4), (4, 12), (12, 16)))
         if self.take(heap, 4, "a global heap") != b"GCOL":
             raise Unreadable("is damaged: no global heap at byte %d" % heap)
@@ -189,7 +189,7 @@ class File:
 
 
 def lookup3(data: bytes) -> int:
-    """Return Jenkins' lookup3 of the data, as HDF5 takes it."""
+    """Return Jenkins' lookup3 of the data, as HDF5 computes it."""
     a = b = c = (0xDEADBEEF + len(data)) & _MASK
     at, left = 0, len(data)
     while left > 12:

@@ -16,7 +16,7 @@ _MOST_CONFIG_BYTES = 64 << 20
 
 
 def read_keras(source: Source, limits: Limits) -> Reading:
-    """Check the zip as such, the model's description for code, and the weights as the HDF5 file that they are."""
+    """Check the zip itself, the model's description for code, and the weights as the HDF5 file that they are."""
     files = checked(source, open_archive(source, limits, folders=True))
     for name in (_CONFIG, _WEIGHTS):
         if name not in files:

@@ -1,4 +1,4 @@
-"""What a Keras model's description names: layers of Keras's own are data, functions and other classes are code."""
+"""Check the names in a Keras model's description: Keras's own layers are data, functions and other classes are code."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from leasehold.kit.readers.plain.json_text import check_depth
 
 _OWN = ("keras", "tensorflow.keras", "tf_keras", "tensorflow.python.keras", "builtins", "__builtin__")
 _CODE = ("Lambda", "__lambda__", "function", "TorchModuleWrapper", "TFSMLayer", "JaxLayer", "FlaxLayer")
-# Keras's own layers and such are named as classes; a function that is named in their place is called.
+# Keras's own layers are named as classes; a function named in their place is called.
 _CLASS = re.compile(r"_*[A-Z][A-Za-z0-9_]*|__(tensor|keras_tensor|numpy|bytes|ellipsis|slice|list|tuple|dict)__")
 _MOST_NAMED = 100
 
 
 def opaque_layers(raw: bytes, limits: Limits) -> List[str]:
-    """Return what of a description needs code that Keras does not bring along, by name."""
+    """Return the names in a description that need code which Keras does not include."""
     try:
         text = raw.decode("utf-8")
         check_depth(text, limits)

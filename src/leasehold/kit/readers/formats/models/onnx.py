@@ -1,4 +1,4 @@
-"""ONNX models: the protocol buffer walked to its last byte, every tensor's data against its shape, no library."""
+"""ONNX models: the protocol buffer is walked to its last byte, every tensor's data checked against its shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STANDARD_DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.p
 
 _VALUE: Dict[int, Any] = {2: {1: {2: {1: {}}}}}  # type, of a tensor, its shape, a dimension
 _TEXTS = 6
-# The fields of plain values, and how each may be written.
+# The fields of plain values, and how each may be encoded.
 _PLAIN = {
     4: (NARROW, BYTES), 5: (VARINT, BYTES), _TEXTS: (BYTES,), 7: (VARINT, BYTES), 10: (WIDE, BYTES),
     11: (VARINT, BYTES),
@@ -46,7 +46,7 @@ class _Tensor(NamedTuple):
 
 
 def read_onnx(source: Source, limits: Limits) -> Reading:
-    """Walk the model; its tensors are proven, the files that hold others are named."""
+    """Walk the model; its tensors are proven, external data files are named."""
     walk = _Walk(source, limits)
     seen: Dict[int, int] = {}
     for field in walk.window.fields(0, source.size, "the model"):
@@ -59,7 +59,7 @@ def read_onnx(source: Source, limits: Limits) -> Reading:
             walk.function(field)
     for number, what in ((1, "version"), (7, "graph"), (8, "set of operators")):
         if number not in seen:
-            raise Unreadable("is no whole ONNX model: it has no %s" % what)
+            raise Unreadable("is not a complete ONNX model: it has no %s" % what)
     return walk.reading(seen[1])
 
 
@@ -74,7 +74,7 @@ class _Walk:
         self._tensors = self._numel = self._nodes = self._unread = 0
 
     def reading(self, version: int) -> Reading:
-        """Count NaN where tensors lie as raw bytes, and say what was seen."""
+        """Count NaN in tensors stored as raw bytes, and return the reading."""
         for span in self._spans:
             found = scan(self._source, [span]).numbers
             self._tally.add(span.name, found.nan, found.inf)
@@ -94,7 +94,7 @@ class _Walk:
         return Reading("onnx", self._source.size, self._tensors, self._numel, self._keys.names(), (), said, numbers)
 
     def graph(self, place: Field, depth: int) -> None:
-        """Walk a graph and those inside of its nodes."""
+        """Walk a graph and those inside its nodes."""
         if depth > _MOST_DEPTH:
             raise Unreadable("has graphs inside of graphs, deeper than %d" % _MOST_DEPTH)
         for field in self.window.fields(place.at, place.at + place.value, "a graph"):
@@ -110,7 +110,7 @@ class _Walk:
                 self._inner(field, _VALUE)
 
     def _inner(self, place: Field, known: Dict[int, Any]) -> None:
-        """Walk a message of which nothing is wanted but that it is whole, and those inside of it that are known."""
+        """Walk a message only to prove that it is whole, and the known messages inside it."""
         for field in self.window.fields(place.at, place.at + place.value, "the description of a value"):
             if field.wire == BYTES and field.number in known:
                 self._inner(field, known[field.number])
@@ -166,7 +166,7 @@ class _Walk:
                 external.update([self._pair(field)])
             elif field.number == 14 and field.wire == VARINT:
                 is_external = field.value == 1
-            elif field.wire in _PLAIN.get(field.number, ()):  # written otherwise, the library passes over it
+            elif field.wire in _PLAIN.get(field.number, ()):  # encoded otherwise, the library skips it
                 plain.append(field)
         numel = 1
         for size in sizes:
@@ -212,7 +212,7 @@ class _Walk:
             self._take_plain(tensor)
 
     def _take_plain(self, tensor: _Tensor) -> None:
-        """Take values that lie as numbers; packed floats are counted and looked at."""
+        """Read values stored as numbers; packed floats are counted and examined."""
         _, counted, number = _TYPES[tensor.kind]
         width = _PACKED.get(number)
         if any(field.number != number for field in tensor.plain):

@@ -1,4 +1,4 @@
-"""Protocol buffers walked field by field, without a schema: places and numbers, nothing is built."""
+"""Walk protocol buffers field by field, without a schema: places and numbers, nothing is built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_VARINT = 10
 
 
 class Field(NamedTuple):
-    """A field: its number, how it is written, its value (of a number) or its length, and where its bytes begin."""
+    """A field: its number, its wire type, its value (of a number) or length, and where its bytes begin."""
 
     number: int
     wire: int
@@ -32,7 +32,7 @@ class Window:
         self._begin, self._held = 0, b""
 
     def take(self, at: int, count: int) -> bytes:
-        """Return `count` bytes, which are few."""
+        """Return `count` bytes, a small number."""
         skip = at - self._begin
         if skip < 0 or skip + count > len(self._held):
             room = max(count, min(self._BYTES, self.source.size - at))
@@ -52,7 +52,7 @@ class Window:
         raise Unreadable("is damaged: no whole number at byte %d" % at)
 
     def fields(self, at: int, end: int, what: str) -> Iterator[Field]:
-        """Yield the fields of the message between two places; it ends exactly with a field."""
+        """Yield the fields of the message between two places; it must end exactly with a field."""
         while at < end:
             begin = at
             self._seen += 1

@@ -1,4 +1,4 @@
-"""TensorBoard's event files: every record's length and contents against their CRC-32C, then tags and values."""
+"""TensorBoard's event files: every record's length and contents are checked by CRC-32C, then tags and values read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .protobuf import BYTES, NARROW, VARINT, Field, Window
 _HEAD, _FOOT = struct.Struct("<QI"), struct.Struct("<I")
 _BATCH_BYTES = 4 << 20
 _MOST_RECORD_BYTES = 256 << 20
-_LOOKED_AT = 100_000  # events whose values are looked at; taking one apart costs more than its checksum
+_LOOKED_AT = 100_000  # events whose values are examined; parsing one costs more than its checksum
 _FLOATS = {1: ("F32", 5), 2: ("F64", 6)}  # TensorFlow's type -> ours, and the field of its plain values
 
 
@@ -29,7 +29,7 @@ class _Record(NamedTuple):
 
 
 def read_tfevents(source: Source, limits: Limits) -> Reading:
-    """Check every record; a last one that is cut short is described, since a killed writer leaves one."""
+    """Check every record; a truncated last one is reported, not refused, since a killed writer leaves one."""
     look, count, left_over = _Look(limits), 0, ""
     for batch, cut in _batches(source):
         _check(batch)
@@ -43,7 +43,7 @@ def read_tfevents(source: Source, limits: Limits) -> Reading:
 
 
 def _batches(source: Source) -> Iterator[Tuple[List[_Record], str]]:
-    """Yield records, a few MiB at once; with the last ones what is left over of a record that has no end."""
+    """Yield records, a few MiB at once; with the last ones the remainder of an incomplete record."""
     window, at, held = Window(source), 0, 0
     batch: List[_Record] = []
     while at < source.size:
@@ -81,13 +81,13 @@ def _check(batch: List[_Record]) -> None:
 
 
 def _check_first(batch: List[_Record]) -> None:
-    """A file of events begins with its version; other files of records do not."""
+    """Check that the file begins with its version, as event files do; other record files do not."""
     if b"brain.Event:" not in batch[0].data[:64]:
-        raise Unreadable("is no event file of TensorBoard: its first record gives no version")
+        raise Unreadable("is not a TensorBoard event file: its first record has no version")
 
 
 class _Look:
-    """Takes events apart, up to a bound."""
+    """Parses events, up to a limit."""
 
     def __init__(self, limits: Limits) -> None:
         self._keys, self._tally = KeyList(limits), NumberTally()
@@ -126,7 +126,7 @@ class _Look:
         self._tally.add(tag or "a value", nan, inf)
 
     def reading(self, size: int, notes: List[str]) -> Reading:
-        """Say what was seen."""
+        """Return the reading."""
         left = []
         if self._others:
             left.append("%d values that are no floats (images, texts, histograms)" % self._others)
@@ -149,7 +149,7 @@ class _Bytes(Window):
 
 
 def _tensor(window: Window, place: Field) -> Optional[Tuple[int, int]]:
-    """Count NaN and infinity of a tensor of floats; None for another type."""
+    """Count NaN and infinity in a tensor of floats; None for another type."""
     dtype = 0
     pieces: Dict[int, List[bytes]] = {}
     for field in window.fields(place.at, place.at + place.value, "a tensor"):

@@ -34,11 +34,11 @@ _LZ4 = b"\x04\x22\x4d\x18"
 
 
 def read_joblib(source: Source, limits: Limits) -> Reading:
-    """Run the pickle inertly; an array's bytes lie right behind its description, the pickle's end is the file's."""
+    """Run the pickle inertly; an array's bytes follow its description directly, and the pickle's end is the file's."""
     head = source.read_at(0, min(source.size, 5))
     packing = next((packing for magic, packing in _PACKINGS if head.startswith(magic)), None)
     if head.startswith((_LZ4, b"ZF")):
-        raise Unreadable("is compressed by lz4 or written by joblib before 0.9.3, which no reader of ours reads")
+        raise Unreadable("is compressed by lz4 or written by joblib before 0.9.3, which Leasehold cannot read")
     plain = Inflated(source, packing, limits) if packing else source
     run = _Run(plain, limits)
     root = run.run()
@@ -73,14 +73,14 @@ class _Wrapper(Inert):
         self.state: Optional[object] = None
 
     def set_state(self, state: object) -> None:
-        """Take the state, once: joblib would add a second one to the first."""
+        """Accept the state once: joblib would merge a second one into the first."""
         if self.state is not None:
             raise _unlike_joblib("describes one array twice")
         self.state = state
 
 
 class _World(PickleWorld):
-    """Every use of the class that makes joblib take bytes of the file as an array is refused, but joblib's own."""
+    """Refuses every use of the class that makes joblib read bytes of the file as an array, except joblib's own."""
 
     def name(self, module: str, name: str) -> Name:
         return Name(_WRAPPER) if "%s.%s" % (module, name) == _WRAPPER else super().name(module, name)
@@ -119,7 +119,7 @@ class _Run:
         self._at = self._count = self._frame_end = 0
 
     def run(self) -> object:
-        """Run the pickle to its end, which is the file's."""
+        """Run the pickle to its end, which must be the file's."""
         steps = Steps(self.world, self._limits)
         while True:
             base = self._at
@@ -191,7 +191,7 @@ class _Run:
 
 
 def _facts(wrapper: _Wrapper) -> Dict[str, object]:
-    """Return what a description says, in joblib's own words: others would change how joblib reads the array."""
+    """Return a description's fields, in joblib's own form: others would change how it reads the array."""
     state = wrapper.state
     if not isinstance(state, _Dict) or not all(isinstance(key, str) for key, _ in state.pairs):
         raise _unlike_joblib("describes an array by something that is no dict of names")

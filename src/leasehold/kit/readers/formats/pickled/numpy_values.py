@@ -1,4 +1,4 @@
-"""NumPy's arrays and scalars inside a pickle: shape and type proven against their bytes, numbers looked at."""
+"""NumPy's arrays and scalars inside a pickle: shape and type proven against their bytes, numbers examined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PIECE_BYTES = 1 << 20
 
 
 class Arrays:
-    """What was seen of a pickle's arrays."""
+    """Counts of a pickle's arrays and their numbers."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -22,7 +22,7 @@ class Arrays:
         self.tally = NumberTally()
 
     def add(self, shape: object, dtype: object, data: object) -> None:
-        """Take an array: its data must have the bytes that shape and type need."""
+        """Add an array: its data must have the bytes that shape and type need."""
         numel, kind = elements(shape), dtype if isinstance(dtype, Dtype) else None
         self.count += 1
         if self.count > self._most:
@@ -57,7 +57,7 @@ class Arrays:
 
 
 def _held(data: object) -> Optional[memoryview]:
-    """Return the bytes that a pickle gives; None for what it makes by a call."""
+    """Return the bytes that a pickle contains; None if it makes them by a call."""
     if isinstance(data, LongBytes):
         return data.whole
     if isinstance(data, Buffer):
@@ -67,7 +67,7 @@ def _held(data: object) -> Optional[memoryview]:
 
 
 class Array(Inert):
-    """An array that gets its shape, type and bytes by its state."""
+    """An array that receives its shape, type and bytes as its state."""
 
     __slots__ = ("_arrays", "_filled")
 
@@ -76,7 +76,7 @@ class Array(Inert):
         self._arrays, self._filled = arrays, False
 
     def set_state(self, state: object) -> None:
-        """Take (version, shape, dtype, order, data)."""
+        """Read (version, shape, dtype, order, data)."""
         if self._filled:
             raise Unreadable("pickle sets the state of an array twice")
         if not isinstance(state, tuple) or len(state) != 5:
@@ -86,5 +86,5 @@ class Array(Inert):
 
 
 def unread_words(counts: Dict[str, int]) -> List[str]:
-    """Say each count that is not zero."""
+    """Describe each count that is not zero."""
     return ["%d %s" % (count, what) for what, count in counts.items() if count]

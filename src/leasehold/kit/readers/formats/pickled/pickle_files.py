@@ -1,4 +1,4 @@
-"""Plain pickles (.pkl), read by the inert machine: one, or several one behind the other."""
+"""Plain pickles (.pkl), read by the inert machine: one, or several in sequence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_pickle(source: Source, limits: Limits) -> Reading:
 
 
 def pickle_reading(kind: str, size: int, world: PickleWorld, keys: KeyList, notes: List[str]) -> Reading:
-    """Say what a world has seen."""
+    """Build the reading from what a world recorded."""
     opaque = tuple(sorted(world.opaque))
     said = (*notes, *world.notes(), *keys.notes())
     arrays = world.arrays

@@ -1,4 +1,4 @@
-"""What a plain pickle may ask for: plain data, NumPy's arrays; everything else it names is opaque and stays inert."""
+"""Allow a plain pickle plain data and NumPy's arrays; everything else it names is opaque and stays inert."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _JOBLIB = "joblib.numpy_pickle.NumpyArrayWrapper"
 
 
 class PickleWorld(TorchWorld):
-    """Answer a plain pickle's requests; there is nothing beside the pickle that it could refer to."""
+    """Answers a plain pickle's requests; it can refer to nothing outside itself."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__({}, limits)
@@ -32,11 +32,11 @@ class PickleWorld(TorchWorld):
         return super().name(module, name)
 
     def persistent(self, identity: object) -> object:
-        """Refuse: a plain pickle has no outside."""
+        """Refuse: a plain pickle has no outside objects."""
         raise Unreadable("pickle refers to an object outside of it, which pickle.load refuses")
 
     def call(self, called: Name, arguments: Tuple[object, ...]) -> object:
-        """Make arrays and dtypes that are proven; all else as in a torch pickle."""
+        """Make arrays and dtypes that are proven; everything else as in a torch pickle."""
         if called.path in _ARRAY:
             return Array(self.arrays)
         if called.path in _SCALAR and len(arguments) == 2:
@@ -60,7 +60,7 @@ class PickleWorld(TorchWorld):
         self.arrays.count, self.arrays.numel = count, self.arrays.numel - 1
 
     def all_numbers(self) -> Numbers:
-        """Return what was counted in arrays and among plain numbers, and what was not looked at."""
+        """Return the counts for arrays and plain numbers, and what was not examined."""
         seen = self.numbers(self.arrays.tally.numbers())
         left: Dict[str, int] = {
             "NumPy arrays or values of types that are not counted": self.arrays.unread_numbers,
@@ -69,7 +69,7 @@ class PickleWorld(TorchWorld):
         return Numbers(seen.nan, seen.inf, seen.where, seen.more, ", ".join(unread_words(left)))
 
     def notes(self) -> List[str]:
-        """Say what was proven of arrays and what was not."""
+        """Describe which arrays were proven and which were not."""
         found = unread_words({"arrays whose bytes are not compared with their shape": self.arrays.unseen})
         if self.plain_numbers:
             infinite = " (%d of them infinite, as bounds are)" % self.plain_inf if self.plain_inf else ""

@@ -1,4 +1,4 @@
-"""Arrow files (Feather 2): the footer, every batch in its place, every buffer as long as it must be."""
+"""Arrow files (Feather 2): the footer, every batch in its place, every buffer of the required length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Field(NamedTuple):
     name: str
     kind: int
     buffers: int
-    bits: int  # of a value in the second buffer; 0 where that is not fixed
+    bits: int  # of a value in the second buffer; 0 if not fixed
     dtype: str
 
 
@@ -47,7 +47,7 @@ class _Block(NamedTuple):
 
 
 def read_arrow(source: Source, limits: Limits) -> Reading:
-    """Read the footer and every batch's description; count NaN where floats are not compressed."""
+    """Read the footer and every batch's description; count NaN in uncompressed floats."""
     described = _footer(source)
     footer = root(described)
     schema = footer.table(1)
@@ -78,7 +78,7 @@ def read_arrow(source: Source, limits: Limits) -> Reading:
 def _footer(source: Source) -> bytes:
     head = source.read_at(0, min(source.size, 8))
     if head[:4] == b"FEA1":
-        raise Unreadable("is Feather version 1, which no reader of ours reads; version 2 is")
+        raise Unreadable("is Feather version 1, which Leasehold cannot read; it reads version 2")
     if head[:6] != _MAGIC or source.size < 20:
         raise Unreadable("is no Arrow file: it does not begin with ARROW1")
     tail = source.read_at(source.size - 10, 10)
@@ -101,11 +101,11 @@ def _check_places(blocks: List[_Block], source: Source) -> None:
 
 
 def _flattened(field: Table, path: str, depth: int) -> Iterator[_Field]:
-    """Yield a field and those inside of it, parents first."""
+    """Yield a field and those inside it, parents first."""
     if depth > _MOST_DEPTH:
         raise Unreadable("has columns inside of columns, deeper than %d" % _MOST_DEPTH)
     kind, facts, children = field.number(2, "<B"), field.table(3), field.tables(5)
-    if field.table(4) is not None:  # places in a dictionary lie in the batch, whose own batch has the values
+    if field.table(4) is not None:  # dictionary indexes lie in the batch; the dictionary's own batch has the values
         index = field.table(4)
         whole = index.table(1) if index is not None else None
         bits = whole.number(0, "<i", 0) if whole is not None else 32
@@ -131,7 +131,7 @@ def _flattened(field: Table, path: str, depth: int) -> Iterator[_Field]:
 
 
 def _width(kind: int, facts: Optional[Table]) -> int:
-    """Return the bits of a value, of types whose second buffer has one for each row."""
+    """Return the bits of a value, for types whose second buffer has one for each row."""
     if facts is None:
         return 0
     if kind == 2:
@@ -144,7 +144,7 @@ def _width(kind: int, facts: Optional[Table]) -> int:
 
 
 class _Look:
-    """Takes batches apart by the columns of the schema."""
+    """Parses batches by the columns of the schema."""
 
     def __init__(self, source: Source, fields: List[_Field], big_endian: bool) -> None:
         self._source, self._fields, self._big = source, fields, big_endian
@@ -154,7 +154,7 @@ class _Look:
         self.packed: Dict[str, None] = {}
 
     def batch(self, block: _Block, kind: int) -> int:
-        """Check a batch; return how many rows it has."""
+        """Check a batch; return its count of rows."""
         head = self._source.read_at(block.at, min(block.head, _MOST_MESSAGE_BYTES))
         begin = 8 if head[:4] == b"\xff\xff\xff\xff" else 4
         message = root(head[begin:])
@@ -184,7 +184,7 @@ class _Look:
         self, block: _Block, nodes: List[Tuple[int, ...]], buffers: List[Tuple[int, ...]], views: List[int],
         rows: int, packed: bool,
     ) -> None:  # fmt: skip
-        """Share the buffers out to the columns; each has as many as its type needs, and values for every row."""
+        """Assign the buffers to the columns; each must have as many as its type needs, and values for every row."""
         if len(nodes) != len(self._fields):
             raise Unreadable("a batch has %d columns, the schema %d" % (len(nodes), len(self._fields)))
         at, waiting = 0, list(reversed(views))
@@ -220,14 +220,14 @@ class _Look:
             counter = Counter(field.dtype, big_endian=self._big)
             for piece in self._source.pieces(block.at + block.head + offset, need):
                 counter.take(piece)
-            if nulls and counter.nan + counter.inf:  # nobody knows whether they lie where a value is missing
+            if nulls and counter.nan + counter.inf:  # they may lie where a value is missing
                 self._unread["%s (has missing values)" % legible(field.name, 60)] = None
                 return
             self._looked = True
             self._tally.add(field.name, counter.nan, counter.inf)
 
     def numbers(self) -> Optional[Numbers]:
-        """Return what was counted, and which columns of floats were not looked at; None if all of them were not."""
+        """Return what was counted, and which columns of floats were not examined; None if none was."""
         names = list(self._unread)
         if names and not self._looked:
             return None

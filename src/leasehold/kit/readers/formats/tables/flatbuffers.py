@@ -1,4 +1,4 @@
-"""Flatbuffers read by place: tables, vectors and structures of a message whose bytes are in memory."""
+"""Read flatbuffers by offset: tables, vectors and structures of a message whose bytes are in memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_STRUCTURES = 1_000_000
 
 
 class Table:
-    """A table: its fields are found by number through the list of offsets that it points at."""
+    """A table: its fields are found by number through its list of offsets."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
@@ -40,7 +40,7 @@ class Table:
         return self._data[begin : begin + count].decode("utf-8", "replace")
 
     def tables(self, field: int) -> "List[Table]":
-        """Return the tables of a vector, which are a few hundred thousand at most."""
+        """Return the tables of a vector, a few hundred thousand at most."""
         at = self._pointed(field)
         if at is None:
             return []

@@ -35,7 +35,7 @@ _PAGE: Wanted = {
 
 
 class _Column(NamedTuple):
-    """A leaf of the schema: how deep its values may be missing or repeated."""
+    """A leaf of the schema: the depth at which its values may be missing or repeated."""
 
     path: str
     kind: int
@@ -44,7 +44,7 @@ class _Column(NamedTuple):
 
 
 class _Chunk(NamedTuple):
-    """A column of a row group: where its pages lie."""
+    """A column of a row group: the place of its pages."""
 
     column: _Column
     codec: int
@@ -85,7 +85,7 @@ def _footer(source: Source) -> Tuple[Found, int]:
         raise Unreadable("is not Parquet: it does not begin with PAR1")
     tail = source.read_at(source.size - 8, 8)
     if tail[4:] == b"PARE":
-        raise Unreadable("is an encrypted Parquet file, which no reader of ours reads")
+        raise Unreadable("is an encrypted Parquet file, which Leasehold cannot read")
     if tail[4:] != _MAGIC:
         raise Unreadable("cut short: a Parquet file ends with PAR1")
     length = int.from_bytes(tail[:4], "little")
@@ -159,13 +159,13 @@ def _chunk(column: _Column, facts: Found) -> _Chunk:
         raise Unreadable("a chunk of column %s has another type" % legible(column.path))
     begin = _natural(facts, 9, "offset")
     dictionary = _natural(facts, 11, "offset", 0)
-    begin = dictionary if dictionary and (not begin or dictionary < begin) else begin  # of no rows the first is 0
+    begin = dictionary if dictionary and (not begin or dictionary < begin) else begin  # without rows, the first is 0
     size = _natural(facts, 7, "size")
     return _Chunk(column, _natural(facts, 4, "codec"), _natural(facts, 5, "values"), begin, begin + size)
 
 
 class _Pages:
-    """The pages of all chunks, and what was found in those that are written plainly."""
+    """The pages of all chunks, and the findings in those with plain encoding."""
 
     def __init__(self, source: Source) -> None:
         self._source, self._tally = source, NumberTally()
@@ -174,7 +174,7 @@ class _Pages:
         self._looked = False
 
     def walk(self, chunk: _Chunk) -> None:
-        """Walk the pages: they fill the chunk, and their values are as many as it claims."""
+        """Walk the pages: they must fill the chunk, and hold as many values as it claims."""
         at, values = chunk.begin, 0
         while at < chunk.end:
             room = min(_MOST_PAGE_HEADER_BYTES, chunk.end - at)
@@ -203,7 +203,7 @@ class _Pages:
         raise AssertionError("the loop ends by returning or raising")
 
     def _page(self, chunk: _Chunk, header: Found, at: int, size: int) -> int:
-        """Check a page, and look at its numbers where they lie plainly; return how many values it holds."""
+        """Check a page, and examine its numbers if they are plain; return its count of values."""
         self.count += 1
         kind = _natural(header, 1, "page type")
         if chunk.codec == 0 and _natural(header, 2, "page size") != size:
@@ -226,7 +226,7 @@ class _Pages:
         self.with_sum += 1
 
     def _look(self, chunk: _Chunk, kind: int, facts: Found, at: int, size: int) -> None:
-        """Count NaN in a page of plain floats; of a dictionary nobody knows how often a value is used."""
+        """Count NaN in a page of plain floats; of a dictionary, how often a value is used is unknown."""
         encoding = facts.get(4 if kind == _DATA2 else 2)
         if chunk.codec or chunk.column.may_repeat or encoding != _PLAIN or kind == _DICTIONARY:
             self._pass_over(chunk, "compressed" if chunk.codec else "encoded")
@@ -249,11 +249,11 @@ class _Pages:
             self._unread["%s (%s)" % (legible(chunk.column.path, 60), why)] = None
 
     def blind(self) -> str:
-        """Say that damage inside of pages without a checksum is not seen."""
+        """Report that damage inside pages without a checksum is not detected."""
         return "" if self.with_sum == self.count else "; damage inside the others is unseen"
 
     def numbers(self, elsewhere: int) -> Optional[Numbers]:
-        """Return what was counted, and which columns of floats were not looked at; None if all of them were not."""
+        """Return what was counted, and which columns of floats were not examined; None if none was."""
         if (self._unread or elsewhere) and not self._looked:
             return None
         found, names = self._tally.numbers(), list(self._unread)

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol: the wanted fields of a structure are taken, all others are walked past."""
+"""Thrift's compact protocol: the wanted fields of a structure are read, all others skipped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Union
 
 from leasehold.kit.readers.base.result import Unreadable
 
-# A field that is wanted -> None for a number or text, or what is wanted of the structure (or of each in a list).
+# A wanted field -> None for a number or text, or the fields wanted of the structure (or of each in a list).
 Wanted = Mapping[int, Union[None, "Wanted"]]
 Found = Dict[int, object]
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
@@ -15,13 +15,13 @@ _MOST_VALUES = 2_000_000  # of a footer; the columns of 100,000 chunks have fewe
 
 
 class Compact:
-    """Bytes in the compact protocol, and a place in them."""
+    """Bytes in the compact protocol, and a position in them."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at, self._seen = data, 0, 0
 
     def structure(self, wanted: Wanted, depth: int = 0) -> Found:
-        """Take a structure's wanted fields by number."""
+        """Read a structure's wanted fields by number."""
         if depth > _MOST_DEPTH:
             raise Unreadable("nests deeper than %d" % _MOST_DEPTH)
         self._count()
@@ -63,7 +63,7 @@ class Compact:
 
     def _item(self, kind: int, wanted: Union[None, Wanted], depth: int) -> object:
         self._count()
-        if kind in (_TRUE, _FALSE):  # in a list a truth value has a byte of its own
+        if kind in (_TRUE, _FALSE):  # in a list a boolean has a byte of its own
             return self._byte() == _TRUE
         return self._value(kind, wanted, depth)
 
@@ -94,7 +94,7 @@ class Compact:
             raise Unreadable("is damaged: a field of type %d (byte %d)" % (kind, self.at))
 
     def _skip_item(self, kind: int, depth: int) -> None:
-        """Walk past an item of a list or a map, where a truth value has a byte of its own."""
+        """Skip an item of a list or a map, where a boolean has a byte of its own."""
         self._count()
         if kind in (_TRUE, _FALSE):
             self._take(1)
