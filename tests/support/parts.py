@@ -27,6 +27,11 @@ def missing_ssh() -> Optional[str]:
     return None
 
 
+def missing_git() -> Optional[str]:
+    """Return why no repository can be made here, or None."""
+    return None if find_program("git") else "no git here (Debian: apt-get install git)"
+
+
 @functools.lru_cache(maxsize=None)
 def missing_slurm() -> Optional[str]:
     """Say why a Slurm cluster cannot run here, or None."""

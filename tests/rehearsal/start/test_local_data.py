@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.front import Front, Tmpfs, front
+from tests.support.parts import missing_git
 
 SIZE = 1_300_000
 TRAIN = """
@@ -32,6 +33,8 @@ print("read", len(found), "files", flush=True)
 def person(tmp_path: Path) -> Iterator[Front]:
     """Somebody whose repository ignores the folder with its data."""
     with front(tmp_path / "person") as someone:
+        if reason := missing_git():
+            pytest.skip(reason)
         subprocess.run(["git", "init", "-q", str(someone.project)], check=True)
         someone.write(".gitignore", "data/\nlease-results/\n")
         someone.write("train.py", TRAIN)

@@ -11,6 +11,7 @@ import pytest
 from leasehold.lifecycle.init import ProjectFacts, draft, look_at
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
+from tests.support.parts import missing_git
 
 Started = Callable[..., tuple[ProjectFacts, str, Job]]
 Project = Callable[..., Path]
@@ -227,6 +228,8 @@ def test_ignored_data_that_the_command_or_the_code_names_is_drafted(project: Pro
         "data/train.bin": b"x" * 40,
         "old.zip": b"x" * 2_000_000,
     })  # fmt: skip
+    if reason := missing_git():
+        pytest.skip(reason)
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
     job = parse_text(draft(folder, look_at(folder)), "lease.yaml")
     assert sorted(item.source for item in job.data) == ["data/train.bin", "photos"]
