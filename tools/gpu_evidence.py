@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from leasehold.caretaker.gpu.cards import LIBRARY, _ask_tool, ask_driver
 from leasehold.caretaker.gpu.nvml import CannotAsk, Nvml
 from leasehold.caretaker.monitor.patrol import Patrol
-from leasehold.caretaker.monitor.ring_files import read_ring
 from leasehold.caretaker.monitor.slow_probes import Asking
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files.rings import read_ring
 from leasehold.kit.run.processes import MARK, look
 from leasehold.kit.run.run_state import CellState, RunState
 
