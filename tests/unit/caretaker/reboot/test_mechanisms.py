@@ -187,5 +187,5 @@ def test_a_start_file_that_cannot_be_written_closes_the_way(tmp_path: Path) -> N
 
 
 def test_an_unknown_way_is_refused() -> None:
-    with pytest.raises(Refusal, match="no way"):
+    with pytest.raises(Refusal, match="not a known mechanism"):
         install("launchd", hook())
