@@ -19,7 +19,6 @@ from leasehold.lifecycle.preflight.gatekeeper import record_on_box
 from leasehold.lifecycle.smoke.log_lines import LogLines
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import ago
-from leasehold.transport import patience
 
 from .box_readings import newest, shape
 from .side_duties import Minder
@@ -77,7 +76,7 @@ class Watch:
         """
         failures = 0
         heard = time.monotonic()
-        limit_s = patience.first_word_s(self.patience_s)
+        limit_s = min(self.patience_s, self.box.limits.first_word_s)
         while True:
             try:
                 engine = engine or self.box.connect()
