@@ -15,20 +15,20 @@ from leasehold.kit.files.file_layouts import STATUS, words
 from leasehold.kit.run.run_state import FINISHED
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine import heard_again
 from leasehold.lifecycle.machine.box import Box, gateway_of, way_to
 from leasehold.lifecycle.machine.leased_box import box_of
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.lease.trained_time import checked_work, with_progress
 from leasehold.model.run.refresh_turn import FleetTurn
 from leasehold.transport import sharing
-from leasehold.transport.contract import Link, Transport
-from leasehold.transport.patience import WaitLimits
 from leasehold.transport.wire import ask_status
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease, RunRecord
     from leasehold.platforms.contract import Engine
+    from leasehold.transport.contract import Link, Transport
+    from leasehold.transport.patience import WaitLimits
 
 from .fan_out import Call, fan_out
 from .health import STALE_BEAT_S, trouble

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.care.disk_plan import Judged, class_of, judge_units, pick
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.ending.run_proof import why_kept
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.box import Box

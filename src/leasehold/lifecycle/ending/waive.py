@@ -10,7 +10,7 @@ from leasehold.errors import BoxError, LinkError, Refusal, UserError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.text.units import count
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask
+from leasehold.lifecycle.approval.phrase import Ask
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.box import closed_on_failure
 from leasehold.lifecycle.machine.leased_box import box_of

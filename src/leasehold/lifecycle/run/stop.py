@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
 from leasehold.kit.events.run_events import woken
-from leasehold.kit.run.run_state import RunState
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.watch.watch import NotOver, Watch
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.run.note import Note, Report
 
 if TYPE_CHECKING:
+    from leasehold.kit.run.run_state import RunState
     from leasehold.kit.wire.messages import RunSeen
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.lifecycle.machine.box import Box
+    from leasehold.model.lease.lease import Lease, RunRecord
 
 _AFTER_GRACE_S = 10.0  # the caretaker kills when the grace period is over, and records that
 _UNREACHED_S = 120.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .curves import Measured
+if TYPE_CHECKING:
+    from .curves import Measured
 
 _EVERY_S = 60
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from leasehold.api import ending, orders, running
 from leasehold.errors import BoxError, LinkError
+from leasehold.model.values.units import ago
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.patient_home import patient_home
@@ -138,7 +139,7 @@ def _list_open(home: Any, json_wanted: bool) -> int:
         said = running.closed_by_word(home)
         output.say(f"no lease is open{f'; {said}' if said else ': nothing that this home knows of can bill'}")
     else:
-        shown = [{**row, "age": running.duration(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
+        shown = [{**row, "age": ago(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
         keys = ("lease", "box", "age", "cost", "runs")
         output.table([[row[key] for key in keys] for row in shown], ["LEASE", "BOX", "OPEN FOR", "COST", "RUNS"])
         output.say(f"Which one? See what would happen: lease down {rows[0]['lease']} --plan")

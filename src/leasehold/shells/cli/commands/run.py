@@ -9,7 +9,7 @@ from typing import Any
 from leasehold.api import front, opening, orders, running
 from leasehold.errors import UserError
 from leasehold.model.run.nonfinite import lines
-from leasehold.model.values.units import parse_duration
+from leasehold.model.values.units import ago, parse_duration
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.patient_home import patient_home
@@ -91,7 +91,7 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
     for one in found:
         cards = f", {len(one['gpus'])} card{'' if len(one['gpus']) == 1 else 's'}" if one["gpus"] else ""
         workers = f", {one['workers']} workers" if one["workers"] else ""
-        output.data(f"pid {one['pid']}  {running.duration(one['age_s'])}{cards}{workers}  {one['command']}")
+        output.data(f"pid {one['pid']}  {ago(one['age_s'])}{cards}{workers}  {one['command']}")
         output.data(f"    in {one['cwd'] or '?'}; log: {one['log'] or 'no file'}; writes to: {one['out'] or '?'}")
     first = found[0]
     out = "" if first["out"] else " --out DIR"
