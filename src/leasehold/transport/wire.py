@@ -25,7 +25,9 @@ from .patience import ENDLESS, TICK_S, Waiting, WaitLimits
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _TAKE_OVER = "lease attach RUN --take-over, once nobody works at that home"
-_NO_ROOM = "lease disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
+_NO_ROOM = (
+    "lease box disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
+)
 _REFUSALS = {
     TAKEN_OVER: _TAKE_OVER,
     "run.company": "",

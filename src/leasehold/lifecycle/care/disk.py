@@ -74,7 +74,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
     with box.connect() as engine:
         seen = _survey(home, box, engine, order, report)
         if not seen.picked:
-            raise Refusal("disk.nothing_to_free", f"nothing on {order.box} may go", hint=f"lease disk {order.box}")
+            raise Refusal("disk.nothing_to_free", f"nothing on {order.box} may go", hint=f"lease box disk {order.box}")
         report(Note("disk_picked", say_picked(seen, order), {"picked": [item.as_dict() for item in seen.picked]}))
         _have_typed(ask, _phrase(order, len(seen.picked)), _consequence(order))
         targets = [item.unit.as_target() for item in seen.picked]

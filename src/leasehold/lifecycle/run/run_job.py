@@ -268,7 +268,7 @@ def _save_what_is_done(home: Home, run_id: str, engine: Engine, report: Report) 
 def _finish(home: Home, run_id: str, end: End, engine: Engine, report: Report) -> RunOutcome:
     if end.state != "finished" and end.reason.startswith("disk.short: "):
         engine.close()
-        hint = "make room or take a larger disk, then run the identical command; lease disk shows what lies there"
+        hint = "make room or take a larger disk, then run the identical command; lease box disk shows what lies there"
         raise Refusal("disk.short", f"{run_id}: {end.reason.partition(': ')[2]}", hint=hint)
     seen_last = engine.observe.look(run_id)
     if end.state == "finished":

@@ -1,4 +1,4 @@
-"""What `lease ckpt inspect` and `lease cadence` say, from files made here."""
+"""What `lease ckpt inspect` and `lease run cadence` say, from files made here."""
 
 from __future__ import annotations
 
