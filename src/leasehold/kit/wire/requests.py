@@ -5,7 +5,7 @@ A key of a class with total=False may be left out. The box trusts nothing: it ch
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence, Type, TypedDict
+from typing import Any, Dict, Mapping, Sequence, Type, TypedDict
 
 
 class Nothing(TypedDict):
@@ -366,8 +366,3 @@ REQUESTS: Dict[str, Type[Any]] = {
     "empty_quarantine": OfQuarantine, "gpu_survey": GpuSurvey, "end_holders": EndHolders,
     "power_off": PowerOff, "relaunch_hooks": RelaunchHooks,
 }  # fmt: skip
-
-
-def keys_of(op: str) -> List[str]:
-    """List the keys that a request may have."""
-    return sorted(REQUESTS[op].__annotations__)
