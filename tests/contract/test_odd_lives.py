@@ -8,18 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ODD_NAMES
 from tests.support.beds import Bed, local_bed, ssh_bed
 from tests.support.lives import Life
 
-# Each part of such a life has quick tests with every odd name; a whole life takes seconds.
-FAST = ("newline", "unicode")
 
-
-@pytest.mark.parametrize(
-    "odd_name",
-    [pytest.param(name, id=kind, marks=[] if kind in FAST else [pytest.mark.full]) for kind, name in ODD_NAMES.items()],
-)
 @pytest.mark.parametrize("where", ["local", pytest.param("ssh", marks=[pytest.mark.real_ssh, pytest.mark.full])])
 def test_odd_names_everywhere_come_home_and_verify(where: str, odd_name: str, tmp_path: Path) -> None:
     folder = tmp_path / odd_name
