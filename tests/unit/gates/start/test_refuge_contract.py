@@ -12,6 +12,7 @@ from leasehold.gates.start.planning import judge_plan
 from leasehold.gates.start.refuge_contract import judge_refuge
 from leasehold.lifecycle.preflight.plan_sheet import make_sheet
 from leasehold.model.job.job import Artifact, CheckpointFacts, Job
+from leasehold.model.platform.placing import placed
 from leasehold.model.platform.plan_sheet import PlanSheet, Wishes
 from leasehold.model.run.verdict import Finding, Outcome
 
@@ -80,8 +81,11 @@ def test_home_alone_passes_and_says_what_it_is_not() -> None:
 
 
 def test_a_durable_tier_that_the_verb_keeps_is_a_refuge_without_a_word() -> None:
-    kept = found(job(path="last.pt"), "autodl", verb="release")
-    assert kept is not None and kept.outcome is Outcome.PASSED and "file storage" in kept.what
+    wanted, attached = job(path="last.pt"), placed(profiles.load("autodl"), "", "/root/autodl-fs")
+    [kept] = judge_refuge(wanted, make_sheet("x", wanted, attached, Wishes(verb="release")))
+    assert kept.outcome is Outcome.PASSED and "file storage" in kept.what
+    lost = found(wanted, "autodl", verb="release")
+    assert lost is not None and lost.outcome is Outcome.REFUSED, "not every region has it"
 
 
 def test_without_a_path_no_refuge_counts() -> None:
