@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, Callable, TypeVar
+from typing import Callable, TypeVar
 
 from leasehold.kit.refuge.place import FULL, PlaceError, SourceChanged
 
@@ -16,16 +16,15 @@ SINGLE_BYTES = 16 << 20  # up to this size one request carries the object
 _T = TypeVar("_T")
 
 
-def put_object(bucket: Bucket, key: str, stream: BinaryIO, size: int, sha256: str) -> bool:
+def put_object(bucket: Bucket, key: str, source: Source) -> bool:
     """Put a whole object; return whether its bytes were proven to be the source's by what this call itself sent.
 
     False: parts of an earlier, cut upload were taken over because only their ETags agree, so read the object back.
     """
-    if size <= SINGLE_BYTES:
-        data = Source(stream, size, sha256).all()
-        put_small(bucket, key, data, sha256)
+    if source.size <= SINGLE_BYTES:
+        put_small(bucket, key, source.all(), source.sha256)
         return True
-    return checked(bucket, key, lambda: _in_parts(bucket, key, Source(stream, size, sha256)))
+    return checked(bucket, key, lambda: _in_parts(bucket, key, source))
 
 
 def put_small(bucket: Bucket, key: str, data: bytes, sha256: str) -> None:
@@ -56,7 +55,7 @@ def checked(bucket: Bucket, key: str, act: Callable[[], _T]) -> _T:
 
 def _in_parts(bucket: Bucket, key: str, source: Source) -> bool:
     source.rewind()
-    upload = begin_upload(bucket, key, source.size)
+    upload = begin_upload(bucket, key, source.size, bucket.resumes)
     try:
         upload.send(source)
         return upload.complete()
