@@ -59,6 +59,7 @@ class FaultStore:
 
     def __init__(self, obeys: bool = True, checks: bool = True) -> None:
         self.objects: Dict[str, bytes] = {}
+        self.born: Dict[str, str] = {}  # when an object was last written, if not just now
         self.uploads: Dict[str, Tuple[str, Dict[int, bytes]]] = {}
         self.asked: List[Asked] = []
         self.order: Order = lambda _: None
@@ -114,7 +115,7 @@ class FaultStore:
             return self._parts(query)
         if asked.key:
             return self._get(asked)
-        return self._unfinished() if "uploads" in query else self._list(query)
+        return self._unfinished(query) if "uploads" in query else self._list(query)
 
     def _put(self, asked: Asked, body: bytes) -> Reply:
         said = asked.headers.get("x-amz-checksum-sha256")
@@ -170,7 +171,7 @@ class FaultStore:
         left = sorted(key for key in self.objects if key.startswith(query.get("prefix", "")) and key > after)
         rows = [
             "<Contents><Key>%s</Key><LastModified>%s</LastModified><Size>%d</Size></Contents>"
-            % (quote(key), SOME_TIME, len(self.objects[key]))
+            % (quote(key), self.born.get(key, SOME_TIME), len(self.objects[key]))
             for key in left[:most]
         ]
         more = len(left) > most
@@ -178,11 +179,12 @@ class FaultStore:
         start = "<EncodingType>url</EncodingType><IsTruncated>%s</IsTruncated>" % str(more).lower()
         return Reply(200, ("<ListBucketResult>%s%s%s</ListBucketResult>" % (start, end, "".join(rows))).encode())
 
-    def _unfinished(self) -> Reply:
+    def _unfinished(self, query: Dict[str, str]) -> Reply:
         rows = "".join(
             "<Upload><Key>%s</Key><UploadId>%s</UploadId><Initiated>%s</Initiated></Upload>"
             % (escape(key), name, SOME_TIME)
             for name, (key, _) in self.uploads.items()
+            if key.startswith(query.get("prefix", ""))
         )
         return Reply(200, ("<ListMultipartUploadsResult>%s</ListMultipartUploadsResult>" % rows).encode())
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Callable, TypeVar
 
-from leasehold.kit.refuge.place import FULL, PlaceError, SourceChanged
+from leasehold.kit.refuge.place import SourceChanged
 
 from .bucket import CHECKSUM, Bucket, Request
-from .failures import Refused, place_error
+from .failures import Refused, is_full, place_error
 from .source import Source
 from .upload_parts import PartedUpload, begin_upload
 
@@ -62,13 +62,11 @@ def _in_parts(bucket: Bucket, key: str, source: Source) -> bool:
     except SourceChanged:
         upload.abort()
         raise
-    except PlaceError as error:
-        if error.kind == FULL:
-            upload.abort()  # its parts take up the room that is missing
-        raise
     except Refused as refused:
         if refused.fault.code in ("NoSuchUpload", "InvalidPart", "InvalidPartOrder"):
             return _from_nothing(bucket, key, source, upload)
+        if is_full(refused):
+            upload.abort()  # its parts take up the room that is missing
         raise
 
 
