@@ -146,7 +146,8 @@ RESUME_WORDS = (
 DOWNLOAD_WORDS = (
     Word(
         "from",
-        "https://… (or a list, all of the same file), hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
+        "https://… (or a list, all of the same file), s3://bucket/key or s3://bucket/folder/, "
+        "hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
         {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
         True,
         "hf:openai-community/gpt2:*.safetensors",
