@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from typing import BinaryIO, Callable, Iterator, Mapping, Optional
 
@@ -10,8 +11,8 @@ from leasehold.kit.refuge.place import REFUSED, Absent, PlaceError, Stored
 
 from . import listing
 from .address import Account, Address, BadAddress, account_of, parse_address
-from .bucket import Bucket, Request, Timing
-from .create_only import Creator
+from .bucket import CHECKSUM, Bucket, Request, Timing
+from .create_only import SCRATCH, Creator
 from .failures import Refused, place_error
 from .put_object import put_object
 from .read_ranges import ObjectReader
@@ -84,6 +85,23 @@ class ObjectPlace:
             sha.update(block)
             self._tick(len(block))
         return sha.hexdigest()
+
+    def refuses_wrong_checksums(self, name: str) -> bool:
+        """Put a scratch object with the checksum of other bytes; return whether the store refuses it."""
+        key = self.bucket.address.key("%s/%s" % (SCRATCH, name))
+        wrong = ((CHECKSUM, base64.b64encode(b"\0" * 32).decode("ascii")),)
+        timing, self.bucket.timing = self.bucket.timing, self.bucket.timing._replace(tries=1)
+        try:
+            request = Request("PUT", key, headers=wrong, body=b"1")
+            self.bucket.run_raw(lambda: request, lambda answer: answer.read())
+        except Refused as refused:
+            if refused.status == 400:
+                return not refused.unsupported(CHECKSUM)
+            raise place_error(refused, self.bucket.asked(request)) from None
+        finally:
+            self.bucket.timing = timing
+            self.delete("%s/%s" % (SCRATCH, name))
+        return False
 
     def end_unfinished(self, prefix: str, older_s: float) -> int:
         """End uploads below a prefix that began so long ago; return how many."""
