@@ -292,6 +292,12 @@ WORDS = (
         "nothing, or resume: continue automatically after the box restarts, once you allowed it (lease box reboot)",
         {"enum": list(REBOOT)},
     ),
+    Word(
+        "publish",
+        "a bucket that the box copies finished results to, with the AWS_* keys of `secrets`",
+        _TEXT,
+        example="s3://my-bucket/results",
+    ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word("slurm", "how it is submitted where the platform is a Slurm cluster", {"type": "object"}),
     Word(
