@@ -39,6 +39,7 @@ from .parse_cells import ReadFile, Roster, parse_cells
 from .parse_data import parse_data
 from .parse_downloads import parse_downloads
 from .parse_notify import parse_notify
+from .parse_publish import parse_publish
 from .parse_refuge import read_refuge
 from .parse_resume import parse_resume
 from .placeholders import BadPlaceholder, fill, fill_plain
@@ -109,6 +110,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         on_stall=on_stall,
         on_nan=_one_of(job.get("on_nan", "tell"), "on_nan", ON_NAN, source),
         reboot=_one_of(job.get("reboot", "nothing"), "reboot", REBOOT, source),
+        publish=parse_publish(job, source.bad),
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
         data=parse_data(job.get("data", []), source.bad),
