@@ -7,8 +7,10 @@ from leasehold.lifecycle.records.orders import (
     DiskOrder,
     DownOrder,
     Evacuation,
+    PullOutcome,
     RunOrder,
     RunOutcome,
+    evacuation_from,
 )
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "DiskOrder",
     "DownOrder",
     "Evacuation",
+    "PullOutcome",
     "RunOrder",
     "RunOutcome",
+    "evacuation_from",
 ]

@@ -20,9 +20,8 @@ from .run_rows import cost_of, rows_of
 if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
-    from leasehold.lifecycle.records.orders import Evacuation, RunOrder, RunOutcome
+    from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
     from leasehold.model.run.note import Report
-    from leasehold.model.run.receipt import Receipt
     from leasehold.model.run.refresh_turn import FleetTurn
 
 
@@ -70,8 +69,8 @@ def _has_candidates(job_file: Path) -> bool:
     return bool(read_job(job_file).candidates)
 
 
-def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt | Evacuation:
-    """Bring a run's results home and verify them; from a run that still works, copy what is finished so far."""
+def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> PullOutcome:
+    """Bring a run's results home and verify them; of cells without a result, copy what there is, without a receipt."""
     from leasehold.lifecycle.results.pull_until_done import PullOrder, pull_or_evacuate
     from leasehold.model.values.units import parse_rate
 
@@ -204,8 +203,9 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
-    kept = pull(home, str(ended["run"]), report)
-    return {**ended, "kept": kept.as_dict()}
+    done = pull(home, str(ended["run"]), report)
+    receipt = {"receipt": done.receipt.as_dict()} if done.receipt else {}
+    return {**ended, **receipt, "kept": done.evacuated.as_dict() if done.evacuated else receipt["receipt"]}
 
 
 def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:

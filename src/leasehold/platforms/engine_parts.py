@@ -139,7 +139,7 @@ class Ranges(Protocol):
         """
 
     def live_chart(self, run: str, cells: Sequence[str], wish: Mapping[str, Any]) -> Chart:
-        """List what is complete now: {patterns, quiet_s}; with {view} from a stable view, with {states} of states alone.
+        """List what is complete now: {patterns, quiet_s}; with {view} from a stable view, with {states} of these alone.
 
         {listed} then names in `left` what is not listed, as [cell, path, why].
         """

@@ -68,7 +68,7 @@ class Pulled:
         skipped = [
             LeftOut(file.cell, file.path, file.why or "it changed meanwhile") for file in self.files if file.skipped
         ]
-        return (*self.unlisted, *skipped)
+        return (*self.unlisted, *(LeftOut(one.cell, one.path, one.why or "it changed meanwhile") for one in skipped))
 
     @property
     def home_names(self) -> dict[str, str]:

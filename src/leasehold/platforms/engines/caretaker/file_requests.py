@@ -73,7 +73,8 @@ class RangeRequests:
 
     def sums(self, run: str, cell: str, path: str, view: str = "") -> list[str]:
         """Return the sha256 of each block of one file."""
-        answers = self._wire.objects("sums", run=run, cell=cell, path=path, **({"view": view} if view else {}))
+        asked: dict[str, Any] = {"run": run, "cell": cell, "path": path, **({"view": view} if view else {})}
+        answers = self._wire.objects("sums", **asked)
         return [str(one) for answer in answers for one in answer["sums"]]
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.api import front, opening, orders, running
-from leasehold.errors import UserError
+from leasehold.errors import RunFailed, UserError
 from leasehold.model.run.nonfinite import lines
 from leasehold.model.values.units import parse_duration
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
-from leasehold.shells.cli.screens.outcome import home_next, say_evacuated, say_home, show_outcome
+from leasehold.shells.cli.screens.outcome import home_next, pulled_json, say_evacuated, say_home, show_outcome
 
 
 def run(args: Namespace) -> int:
@@ -102,22 +102,19 @@ def pull(args: Namespace) -> int:
     """lease pull"""
     home = opening.open_home()
     done = running.pull(home, args.run, Screen(args.json).report, args.limit_rate)
-    if isinstance(done, orders.Evacuation):
-        if args.json:
-            output.as_json({"run": done.run, "evacuated": done.as_dict(), "receipt": None})
-            return 0
-        output.say(say_evacuated(done))
-        output.data(done.place)
-        return 0
     row = running.status(home, done.run)[0]
-    export = row["home"]
+    code = 0 if done.complete else RunFailed.exit_code
     if args.json:
-        output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
-        return 0
-    closed = f"{say_home(done)}; its lease is closed"
-    output.say(home_next(done.run, done) if row["lease_open"] else closed)
-    output.data(export)
-    return 0
+        output.as_json(pulled_json(done, row["home"]))
+        return code
+    if done.receipt is not None:
+        what = home_next(done.run, done.receipt) if row["lease_open"] else say_home(done.receipt)
+        output.say(what if row["lease_open"] else f"{what}; its lease is closed")
+        output.data(row["home"])
+    if done.evacuated is not None:
+        say_evacuated(done.evacuated)
+        output.data(done.evacuated.place)
+    return code
 
 
 def verify(args: Namespace) -> int:

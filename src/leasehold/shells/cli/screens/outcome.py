@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leasehold.api import opening, orders, running
+from leasehold.model.run.at_home import lines
 from leasehold.model.run.nonfinite import summary
 from leasehold.model.run.unread_files import summary as summary_unread
 from leasehold.model.run.unread_files import unread
@@ -47,11 +48,34 @@ def has_meter(run: str) -> bool:
     return running.meter_of_run(opening.open_home(), run).metered
 
 
-def say_evacuated(done: orders.Evacuation) -> str:
-    """Format how much a copy without a receipt can be trusted."""
+def pulled_json(done: orders.PullOutcome, export: str) -> dict[str, Any]:
+    """Return the fields for --json of a pull; without a receipt it says so, and what came."""
+    value: dict[str, Any] = {"run": done.run, "receipt": done.receipt.as_dict() if done.receipt else None}
+    if done.receipt is not None:
+        value["export"] = export
+    if done.evacuated is not None:
+        value["evacuated"] = done.evacuated.as_dict()
+        value["no_receipt"] = _why_no_receipt(done.evacuated)
+    return value
+
+
+def say_evacuated(done: orders.Evacuation) -> None:
+    """Print what came of each promise, the newest state, and how much copies without a receipt can be trusted."""
+    for line in lines(done.artifacts, done.states, done.at_unix):
+        output.say(f"  {line}")
+    output.say(_why_no_receipt(done))
+
+
+def _why_no_receipt(done: orders.Evacuation) -> str:
+    """Say in one sentence that there is no receipt, and what goes on from here."""
     if done.state in ("stopped", "failed"):
-        what = (
-            f"{done.run} {done.state}: this is what it left, hash-equal to the box, unfinished, not loaded: no receipt"
-        )
+        why = f": {done.reason}" if done.reason else ""
+        left = "this is what it left, hash-equal to the box, unfinished, not loaded" if done.files else "nothing came"
+        what = f"{done.run} {done.state}{why}. No receipt: {left}"
         return f"{what}. lease resume {done.run} goes on with it; lease waive {done.run} gives it up"
+    if not done.kept:
+        return (
+            f"{done.run} is {done.state}, and its caretaker gives no sign of life: this is a copy of what is there, no "
+            f"receipt. The identical lease run, or lease resume {done.run}, starts the caretaker again"
+        )
     return f"{done.run} goes on; this is a copy of what it has finished, not its result: no receipt"
