@@ -12,8 +12,10 @@ from leasehold.lifecycle.records.orders import (
     RunOutcome,
     evacuation_from,
 )
+from leasehold.lifecycle.states.states_brought import HOME_WORDS, StatesBrought
 
 __all__ = [
+    "HOME_WORDS",
     "AdoptOrder",
     "BoxOrder",
     "BoxWord",
@@ -23,5 +25,6 @@ __all__ = [
     "PullOutcome",
     "RunOrder",
     "RunOutcome",
+    "StatesBrought",
     "evacuation_from",
 ]

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
     from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
+    from leasehold.lifecycle.states.states_brought import StatesBrought
     from leasehold.model.run.note import Report
     from leasehold.model.run.refresh_turn import FleetTurn
+
+
+_OVER = ("finished", "failed", "stopped", "planned", "absent")
 
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -72,13 +76,34 @@ def _has_candidates(job_file: Path) -> bool:
 def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> PullOutcome:
     """Bring a run's results home and verify them; of cells without a result, copy what there is, without a receipt."""
     from leasehold.lifecycle.results.pull_until_done import PullOrder, pull_or_evacuate
+
+    order = PullOrder(_rate(limit_rate))
+    return pull_or_evacuate(home, books.find_run(home.ledger, word), report, order)
+
+
+def pull_states(home: Home, word: str, report: Report, limit_rate: str = "") -> list[StatesBrought]:
+    """Bring the newest whole states of a run home; without a name, those of every run that was seen going on."""
+    from leasehold.lifecycle.results.pull_until_done import PullOrder
+    from leasehold.lifecycle.states.pull_states import pull_states as bring
+
+    order = PullOrder(_rate(limit_rate))
+    parts = named(home, word) if word else _going_on(home)
+    return [bring(home, record, report, order) for record in parts]
+
+
+def _going_on(home: Home) -> list[RunRecord]:
+    held = {lease.id for lease in leases(home)}
+    live = [one for one in books.runs(home.ledger) if one.lease in held and one.state not in _OVER]
+    return [one for one in live if (json.loads(one.plan_json)["job"].get("checkpoint") or {}).get("path")]
+
+
+def _rate(text: str) -> float:
     from leasehold.model.values.units import parse_rate
 
     try:
-        order = PullOrder(parse_rate(limit_rate) if limit_rate else 0.0)
+        return parse_rate(text) if text else 0.0
     except ValueError as error:
-        raise UserError("pull.bad_rate", str(error), hint="lease pull NAME --limit-rate 10MB") from None
-    return pull_or_evacuate(home, books.find_run(home.ledger, word), report, order)
+        raise UserError("pull.bad_rate", str(error), hint="lease pull NAME --rate 10MB/s") from None
 
 
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:

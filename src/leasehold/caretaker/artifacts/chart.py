@@ -81,10 +81,12 @@ class Chart:
         self._files.append((cell, found))
         self._names.append(cell + "/" + found.path)
 
-    def tell_files(self, files: Iterable[Tuple[str, Found]], left: Sequence[Left] = ()) -> None:
+    def tell_files(
+        self, files: Iterable[Tuple[str, Found]], left: Sequence[Left] = (), also: Optional[Dict[str, Any]] = None
+    ) -> None:
         """Report every file with its size and time, unread, as it is found; packed, since bytes count on slow links.
 
-        left: files that are not listed, and why.
+        left: files that are not listed, and why; also: what else is reported at the end of the list.
         """
         rows: List[List[Any]] = []
         for cell, found in files:
@@ -96,7 +98,7 @@ class Chart:
         if rows:
             self._tell_rows(rows)
         more = {"left": [list(one) for one in left[:_MOST_LEFT]]} if left else {}
-        self._request.reply({"listed": len(self._files), **more})
+        self._request.reply({"listed": len(self._files), **more, **(also or {})})
 
     def _tell_rows(self, rows: List[List[Any]]) -> None:
         """Report these in one frame, which is a list by itself; in two, if their names are that long."""

@@ -17,6 +17,7 @@ from leasehold.kit.wire import frames
 from .chart import Chart, Left, fetchable, settled
 from .hash_cache import HashMemory
 from .stable_view import StableView
+from .state_view import Chosen, choose
 
 Asked = Tuple[RunFolder, Dict[str, Any], Dict[str, str]]  # folder, plan, and the output folders by cell
 
@@ -25,9 +26,13 @@ def live_chart(request: Request, asked: Asked, memory: HashMemory) -> None:
     """List what is complete and readable, name what is left out and why, hash it, then send the manifest."""
     folder, plan, places = asked
     with _view(request, folder) as view:
-        files, left = _listed(request, view, asked)
-        drawn = Chart(request, places, memory, {cell: view.root(cell) for cell in places} if view is not None else None)
-        drawn.tell_files(files, left)
+        views = {cell: view.root(cell) for cell in places} if view is not None else None
+        drawn = Chart(request, places, memory, views)
+        if request.args.get("states"):
+            chosen = _states(request, view, asked)
+            drawn.tell_files(sorted(chosen.files), chosen.left, {"states": chosen.states})
+        else:
+            drawn.tell_files(*_listed(request, view, asked))
         cells = drawn.take_sums(lenient=True)
         if cells is None or request.gone:
             return
@@ -47,7 +52,7 @@ def _view(request: Request, folder: RunFolder) -> Iterator[Optional[StableView]]
     """Yield the view that home named; None where none is asked for, or the disk has no room for its folder."""
     name = str(request.args.get("view") or "")
     try:
-        view = StableView(folder, name) if name else None
+        view = StableView(folder, name, float(request.args.get("quiet_s", 0))) if name else None
         if view is not None:
             view.open()
     except UnsafePath as error:
@@ -60,7 +65,16 @@ def _view(request: Request, folder: RunFolder) -> Iterator[Optional[StableView]]
     try:
         yield view
     finally:
-        view.close(keep=False)
+        view.close(keep=request.gone and bool(request.args.get("states")))
+
+
+def _states(request: Request, view: Optional[StableView], asked: Asked) -> Chosen:
+    folder, _, places = asked
+    if view is None:
+        raise Refused(
+            "state.no_view", "the box has no room for links to a state, or another pull of its states goes on"
+        )
+    return choose(view, folder, sorted(places), str(request.args["states"]), request.args.get("begun"))
 
 
 def _listed(request: Request, view: Optional[StableView], asked: Asked) -> Tuple[List[Tuple[str, Found]], List[Left]]:

@@ -56,7 +56,8 @@ class Taken(NamedTuple):
 class StableView:
     """A folder of links and copies beside a run's output, for as long as one pull needs it."""
 
-    def __init__(self, folder: RunFolder, name: str) -> None:
+    def __init__(self, folder: RunFolder, name: str, quiet_s: float = SETTLE_S) -> None:
+        self.quiet_s = quiet_s
         self._folder = folder
         self._name = check_name(name, "view")
         self._path = os.path.join(views_of(folder), self._name)
@@ -108,6 +109,10 @@ class StableView:
             (done if quiet else doubtful).append(one)
         self._settle(doubtful, (done, left), quiet_s, room if copies else -1)
         return Taken([(one.cell, Found(one.path, one.info)) for one in done], left)
+
+    def clear(self, cell: str) -> None:
+        """Remove the files of a cell from the view."""
+        remove(self.root(cell))
 
     def drop(self, cell: str, path: str) -> None:
         """Remove a file from the view."""

@@ -156,6 +156,7 @@ class Viewed(TypedDict, total=False):
 
     view: str
     states: str
+    begun: Sequence[Sequence[Any]]  # the files of states that home has begun to fetch
 
 
 class Chart(OfRun, Viewed):

@@ -117,16 +117,16 @@ class Unpacking:
         return b"".join(self._parts)
 
 
-def read_pieces(parts: Parts, roster: Roster, left_out: list[LeftOut] | None = None) -> Iterator[ListPiece]:
+def read_pieces(parts: Parts, roster: Roster, told: dict[str, Any] | None = None) -> Iterator[ListPiece]:
     """Yield the pieces of a chart's list, each checked; leave what follows the list in the parts.
 
-    left_out receives what the box does not list, and why.
+    told receives what the box says at the end of its list.
     """
     listed, left = Listed(), _MOST_BYTES
     for part in parts:
         if not isinstance(part, bytes):  # {listed}: sums follow
-            if left_out is not None:
-                left_out += _left_out(part.get("left"))
+            if told is not None:
+                told.update(part)
             break
         unpacking = Unpacking("list of files", left)
         unpacking.add(part)
@@ -141,8 +141,9 @@ def read_pieces(parts: Parts, roster: Roster, left_out: list[LeftOut] | None = N
     roster.complete()
 
 
-def _left_out(said: Any) -> Iterator[LeftOut]:
+def left_out_of(told: Mapping[str, Any]) -> Iterator[LeftOut]:
     """Check what an untrusted box says it left out; a path that could not come home is shown, never used."""
+    said = told.get("left")
     for one in said if isinstance(said, list) else ():
         if isinstance(one, list) and len(one) == 3 and all(isinstance(word, str) for word in one):
             yield LeftOut(*(one_line(word)[:_MOST_WORDS] for word in one))
@@ -218,6 +219,11 @@ def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
     if gone:
         _forget(folder / ARRIVALS, {f"{cell}/{path}" for cell, path in gone})
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def begun_in(folder: Path) -> list[list[Any]]:
+    """List the files that an unfinished pull in this folder was fetching: cell, path, bytes, mtime_ns."""
+    return [[cell, path, *facts] for (cell, path), facts in _listed_before(folder).items()]
 
 
 def forget_marks(folder: Path) -> None:

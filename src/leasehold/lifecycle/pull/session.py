@@ -31,6 +31,7 @@ from .list_reader import (
     Unpacking,
     drop_changed,
     forget_marks,
+    left_out_of,
     read_pieces,
 )
 from .rate import Pace
@@ -96,7 +97,12 @@ class Opened:
     talk: Chart
     parts: Parts  # what follows the list
     round_trip_s: float
-    left_out: list[LeftOut] = field(default_factory=list)  # complete with the list
+    told: dict[str, Any] = field(default_factory=dict)  # what the box says at the end of the list
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return what the box does not list, and why; complete with the list."""
+        return tuple(left_out_of(self.told))
 
 
 def open_chart(engine: Engine, asked: Asked, roster: Roster | None = None) -> Opened:
@@ -121,8 +127,8 @@ def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
 
 def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
     """Read the beginning of a chart's list."""
-    left_out: list[LeftOut] = []
-    pieces = read_pieces(begun.parts, roster or Anything(), left_out)
+    told: dict[str, Any] = {}
+    pieces = read_pieces(begun.parts, roster or Anything(), told)
     try:
         first = next(pieces, None)
     except VerifyError:
@@ -130,7 +136,7 @@ def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
         raise
     begun.measuring.join()
     round_trip_s = begun.measured[0] if begun.measured else 0.0  # a lost link is reported by the code that needs it
-    return Opened(first, pieces, begun.talk, begun.parts, round_trip_s, left_out)
+    return Opened(first, pieces, begun.talk, begun.parts, round_trip_s, told)
 
 
 def _seen(part: dict[str, Any] | bytes) -> RunSeen:
@@ -195,7 +201,7 @@ def _pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, re
     more = f"; {say_bytes(pace.fetched_bytes)} over the wire" if pace.fetched_bytes != size else ""
     report(Note("pulled", text + more, {"files": count, "bytes": size, "fetched_bytes": pace.fetched_bytes}))
     sums = {file.key: file.sha256 for file in kept}
-    return Pulled(manifest, sums, desk.files, tuple(opened.left_out))
+    return Pulled(manifest, sums, desk.files, opened.left_out)
 
 
 def _run(engine: Engine, desk: Desk, chart: _Chart, streams: Streams) -> bytes:

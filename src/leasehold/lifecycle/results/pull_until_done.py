@@ -43,7 +43,7 @@ def pull_home(
 ) -> Receipt:
     """Bring a run's results home and verify them, unless that is done; an open connection may be passed in."""
 
-    persistent = _Persistent(home, record, report, order or PullOrder(), engine)
+    persistent = Persistent(home, record, report, order or PullOrder(), engine)
     from .bring_home import bring_home  # while ssh shakes hands
 
     def once(open_engine: Engine, wish: PullWish) -> Receipt:
@@ -55,7 +55,7 @@ def pull_home(
 def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> PullOutcome:
     """Bring results home; of cells that go on, what is finished so far; of failed ones, what they left."""
 
-    persistent = _Persistent(home, record, report, order, None)
+    persistent = Persistent(home, record, report, order, None)
     from .bring_home import bring_home  # while ssh shakes hands
     from .evacuate import evacuate, nothing_yet
 
@@ -78,7 +78,7 @@ def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullO
     return persistent.keep_on(once)
 
 
-class _Persistent:
+class Persistent:
     """A loop that repeats a pull until it is done, or until several attempts in a row bring nothing."""
 
     def __init__(self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: Engine | None) -> None:

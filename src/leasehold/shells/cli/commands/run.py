@@ -12,7 +12,14 @@ from leasehold.model.run.nonfinite import lines
 from leasehold.model.values.units import parse_duration
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
-from leasehold.shells.cli.screens.outcome import home_next, pulled_json, say_evacuated, say_home, show_outcome
+from leasehold.shells.cli.screens.outcome import (
+    home_next,
+    pulled_json,
+    say_evacuated,
+    say_home,
+    say_states,
+    show_outcome,
+)
 
 
 def run(args: Namespace) -> int:
@@ -101,7 +108,11 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
 def pull(args: Namespace) -> int:
     """lease pull"""
     home = opening.open_home()
-    done = running.pull(home, args.run, Screen(args.json).report, args.limit_rate)
+    if args.state:
+        return _pull_states(home, args)
+    if not args.run:
+        raise UserError("usage", "which run? lease pull RUN", hint="lease status lists the runs")
+    done = running.pull(home, args.run, Screen(args.json).report, args.rate)
     row = running.status(home, done.run)[0]
     code = 0 if done.complete else RunFailed.exit_code
     if args.json:
@@ -115,6 +126,17 @@ def pull(args: Namespace) -> int:
         say_evacuated(done.evacuated)
         output.data(done.evacuated.place)
     return code
+
+
+def _pull_states(home: Any, args: Namespace) -> int:
+    done = running.pull_states(home, args.run, Screen(args.json).report, args.rate)
+    lacking = any(one.lacking for one in done)
+    if args.json:
+        output.as_json({"runs": [one.as_dict() for one in done], "receipt": None})
+    else:
+        for one in done:
+            say_states(one)
+    return RunFailed.exit_code if lacking else 0
 
 
 def verify(args: Namespace) -> int:

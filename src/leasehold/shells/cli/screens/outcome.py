@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from leasehold.api import opening, orders, running
@@ -64,6 +65,19 @@ def say_evacuated(done: orders.Evacuation) -> None:
     for line in lines(done.artifacts, done.states, done.at_unix):
         output.say(f"  {line}")
     output.say(_why_no_receipt(done))
+
+
+def say_states(done: orders.StatesBrought) -> None:
+    """Print the newest state of each cell that is home, what was passed over, and how much of a refuge home is."""
+    for state in done.states:
+        output.say(f"  {state.words(time.time())}" + ("" if state.cell in done.new else " (was home already)"))
+        output.data(state.place)
+    for cell in done.lacking:
+        output.say(f"  {cell}: no whole state yet")
+    for left in done.left:
+        output.say(f"  passed over: {left.cell}/{left.path}: {left.why}")
+    if done.states and done.state not in ("stopped", "failed", "finished"):
+        output.say(orders.HOME_WORDS)
 
 
 def _why_no_receipt(done: orders.Evacuation) -> str:
