@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from .checkpoint_file import Damaged, parse_header
 from .globbing import Found, compile_pattern, walk
-from .newest_checkpoint import LAST_WRITTEN, PASSING, UNKNOWN, sorted_states, why_not_whole
+from .newest_checkpoint import LAST_WRITTEN, NO_END_MARK, PASSING, UNKNOWN, sorted_states, why_not_whole
 
 _MAGIC = "*?["
 _RECORD = (".json", ".jsonl", ".csv", ".txt", ".log", ".yaml", ".yml", ".md", ".html", ".png", ".lock", ".done")
@@ -59,14 +59,14 @@ def states(root: str, path: str) -> List[State]:
 def newest_whole(root: str, path: str, stable: bool = False, most: int = 20) -> Newest:
     """Return the newest state that is whole by what its format or its writer says.
 
-    stable: nobody writes these files any more, so that one whose format states no end is whole too.
+    stable: nobody writes these files any more, so that one that has no end or end mark is whole too.
     """
     listed = states(root, path)
     passed: List[Tuple[str, str]] = []
     for number, one in enumerate(listed[:most]):
         before = listed[number + 1] if number + 1 < len(listed) else None
         why = why_torn(root, one, before)
-        if not why or (stable and why == UNKNOWN):
+        if not why or (stable and why in (UNKNOWN, NO_END_MARK)):
             return Newest(one, tuple(passed))
         passed.append((one.path, why))
     return Newest(None, tuple(passed))

@@ -25,6 +25,7 @@ PASSING = re.compile(r"(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|\Z)", 
 
 _Files = List[Tuple[str, int]]  # names below a state, and when each was written
 _State = Tuple[str, _Files]
+NO_END_MARK = "the folder has no end mark, such as trainer_state.json"
 
 
 class Found(NamedTuple):
@@ -104,7 +105,7 @@ def why_not_whole(root: str, path: str, files: _Files, before: Optional[_State])
 
 def _unclosed(names: List[str], before: Optional[_State]) -> str:
     if not any(LAST_WRITTEN.match(name) for name in names):
-        return "the folder has no end mark, such as trainer_state.json"
+        return NO_END_MARK
     there = {re.sub(r"\d+", "0", name) for name in names}
     lacks = [name for name, _ in before[1] if re.sub(r"\d+", "0", name) not in there] if before else []
     return "%s, which %s has, is not there" % (lacks[0], before[0]) if lacks and before else ""
