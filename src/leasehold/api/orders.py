@@ -12,6 +12,7 @@ from leasehold.lifecycle.records.orders import (
     RunOutcome,
     evacuation_from,
 )
+from leasehold.lifecycle.states.out_of_reach import OutOfReach
 from leasehold.lifecycle.states.states_brought import HOME_WORDS, StatesBrought
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "DiskOrder",
     "DownOrder",
     "Evacuation",
+    "OutOfReach",
     "PullOutcome",
     "RunOrder",
     "RunOutcome",

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import UserError
+from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.kit.text.units import ago, local_second
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
     from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
+    from leasehold.lifecycle.states.out_of_reach import OutOfReach
     from leasehold.lifecycle.states.states_brought import StatesBrought
     from leasehold.model.run.note import Report
     from leasehold.model.run.refresh_turn import FleetTurn
@@ -73,12 +74,20 @@ def _has_candidates(job_file: Path) -> bool:
     return bool(read_job(job_file).candidates)
 
 
-def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> PullOutcome:
+def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> PullOutcome | OutOfReach:
     """Bring a run's results home and verify them; of cells without a result, copy what there is, without a receipt."""
     from leasehold.lifecycle.results.pull_until_done import PullOrder, pull_or_evacuate
 
     order = PullOrder(_rate(limit_rate))
-    return pull_or_evacuate(home, books.find_run(home.ledger, word), report, order)
+    record = books.find_run(home.ledger, word)
+    try:
+        return pull_or_evacuate(home, record, report, order)
+    except (LinkError, BoxError) as error:
+        if isinstance(error, BoxError) and error.code != "run.absent":
+            raise
+        from leasehold.lifecycle.states.out_of_reach import out_of_reach
+
+        return out_of_reach(home, record, error, report, order.limit_bytes_per_s)
 
 
 def pull_states(home: Home, word: str, report: Report, limit_rate: str = "") -> list[StatesBrought]:
@@ -228,7 +237,11 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
+    from leasehold.lifecycle.states.out_of_reach import OutOfReach
+
     done = pull(home, str(ended["run"]), report)
+    if isinstance(done, OutOfReach):
+        raise done.error
     receipt = {"receipt": done.receipt.as_dict()} if done.receipt else {}
     return {**ended, **receipt, "kept": done.evacuated.as_dict() if done.evacuated else receipt["receipt"]}
 

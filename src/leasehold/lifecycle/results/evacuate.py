@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import RunFailed, VerifyError
+from leasehold.errors import BoxError, RunFailed, VerifyError
 from leasehold.kit.files import manifest as manifests
 from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.files.paths import join_checked
@@ -57,6 +57,9 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, 
     view = f"pull-{os.urandom(6).hex()}"
     with folders.one_at_a_time(report):
         seen = engine.observe.look(record.run)
+        if seen["state"] == "absent":
+            hint = f"is its disk mounted? lease doctor {record.run}"
+            raise BoxError("run.absent", f"{record.box} answers and has no run {record.run}", hint=hint)
         ended = bool(seen["terminal"])
         cells = [cell for cell in plan.cells if seen["cells"].get(cell, {}).get("state") != "finished"]
         if ended:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from leasehold.errors import HomeError, Refusal
-from leasehold.kit.refuge.epochs import Claim, claim, epochs, read_claim
+from leasehold.kit.refuge.epochs import Claim, claim, epochs, highest, read_claim
 from leasehold.kit.refuge.folder_place import FolderPlace
 from leasehold.kit.refuge.layout import number_of
 from leasehold.kit.refuge.place import FULL, PlaceError
@@ -57,18 +57,26 @@ class HomePlace:
     def epoch(self) -> int:
         """Claim the run for its box, once; return the epoch. Refused where the run was moved to another box."""
         private(self.folder)
-        place, run = self._place(), self._record.run
-        for number in epochs(place, run):
-            said = read_claim(place, run, number)
-            if said is not None and said.box == self._record.box:
-                return number
-            raise _moved(run, self._record.box, said.box if said else "")
-        first = Claim(
-            self._first(), os.urandom(12).hex(), self._ledger.home_id, self._record.box, self._record.lease, time.time()
-        )
-        if not claim(place, run, first):
-            return self.epoch()  # another lease of this home was faster
-        return first.epoch
+        place, run, mine = self._place(), self._record.run, self._first()
+        top = highest(place, run)
+        if top > mine:
+            said = read_claim(place, run, top)
+            if said is None or said.box != self._record.box:
+                raise _moved(run, self._record.box, said.box if said else "")
+            return top
+        if top < mine:
+            record = self._record
+            nonce = os.urandom(12).hex()
+            claim(place, run, Claim(mine, nonce, self._ledger.home_id, record.box, record.lease, time.time()))
+        return mine
+
+    def mirror(self, kept: Kept, claimed: Claim, files: dict[str, Path]) -> Kept:
+        """Keep a state of another refuge under its own name and epoch, and point to it."""
+        private(self.folder)
+        claim(self._place(), self._record.run, claimed)
+        mine = self.put(kept.state, files)
+        self.publish(mine)
+        return mine
 
     def number(self, cell: str, step: int | None) -> int:
         """Return a state's place in the sequence: its step, else the next number."""

@@ -160,7 +160,8 @@ class _Bringing:
         new[facts.cell] = reading.words
         self.ledger.append(
             "state_home", lease=self.record.lease, run=self.record.run, cell=facts.cell, state=kept.id, step=facts.step,
-            bytes=state.bytes, made_unix=facts.made_unix, loads=reading.words, damaged=reading.damaged, pruned=len(gone),
+            bytes=state.bytes, made_unix=facts.made_unix, loads=reading.words, damaged=reading.damaged,
+            pruned=len(gone),
         )  # fmt: skip
         words = at_home(self.place, kept, reading.words).words(time.time())
         data = {"cell": facts.cell, "state": kept.id}

@@ -18,6 +18,7 @@ from leasehold.shells.cli.screens.outcome import (
     say_evacuated,
     say_home,
     say_states,
+    show_out_of_reach,
     show_outcome,
 )
 
@@ -113,6 +114,8 @@ def pull(args: Namespace) -> int:
     if not args.run:
         raise UserError("usage", "which run? lease pull RUN", hint="lease status lists the runs")
     done = running.pull(home, args.run, Screen(args.json).report, args.rate)
+    if isinstance(done, orders.OutOfReach):
+        return show_out_of_reach(done, args.json)
     row = running.status(home, done.run)[0]
     code = 0 if done.complete else RunFailed.exit_code
     if args.json:

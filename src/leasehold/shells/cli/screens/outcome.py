@@ -80,6 +80,38 @@ def say_states(done: orders.StatesBrought) -> None:
         output.say(orders.HOME_WORDS)
 
 
+def show_out_of_reach(done: orders.OutOfReach, json_wanted: bool) -> int:
+    """Print what is home of a run whose box does not answer, and what its refuges hold; return the exit code."""
+    if json_wanted:
+        output.as_json({"run": done.run, "receipt": None, "unreachable": done.as_dict(), "error": done.error.as_dict()})
+        return done.error.exit_code
+    output.error(done.error, False)
+    output.say(f"Home has of {done.run}, last seen {done.state or 'never'}:")
+    for line in lines(done.artifacts, done.states, time.time()):
+        output.say(f"  {line}")
+    if not done.states:
+        output.say("  no state of it")
+    for refuge in done.refuges:
+        output.say(f"  refuge {refuge.where}: {_say_refuge(refuge, done)}")
+    if not done.refuges:
+        output.say("  it has no refuge but its box: what was saved there since is unknown")
+    for place in (*((done.place,) if done.place else ()), *(state.place for state in done.states)):
+        output.data(place)
+    return done.error.exit_code
+
+
+def _say_refuge(refuge: Any, done: orders.OutOfReach) -> str:
+    if refuge.problem:
+        return f"cannot be read from here: {refuge.problem}"
+    held = [
+        f"{kept.state.cell}: {'step unknown' if kept.state.step is None else f'step {kept.state.step:,}'}, saved "
+        f"{running.duration(max(0.0, time.time() - kept.state.made_unix))} ago"
+        + (" (fetched now)" if kept.state.cell in done.came else "")
+        for kept in refuge.kept
+    ]
+    return "; ".join(held) or "holds no state of it"
+
+
 def _why_no_receipt(done: orders.Evacuation) -> str:
     """Say in one sentence that there is no receipt, and what goes on from here."""
     if done.state in ("stopped", "failed"):
