@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from leasehold.model.run.plan import Plan
 from .result_folders import Folders
 
 _GONE = "it was removed meanwhile"
+
+Present = Mapping[str, Sequence[dict[str, Any]]]  # by cell, the stats of promised files on the box
 
 
 def artifacts_at_home(
@@ -52,6 +54,30 @@ def artifacts_known(record: RunRecord, plan: Plan, folders: Folders, as_of_unix:
             size = sum(int(entry["bytes"]) for entry in entries)
             found.append(ArtifactAtHome(cell, artifact.pattern, standing, len(entries), size, (), as_of_unix))
     return tuple(found)
+
+
+def artifacts_beside(record: RunRecord, plan: Plan, folders: Folders, present: Present) -> tuple[ArtifactAtHome, ...]:
+    """Judge every promise by what is home and what lies on the box now, by size and time; no byte is read."""
+    known = kept_entries(folders.evacuated, record.run)
+    settled = set(record.settled())
+    found = []
+    for cell in plan.cells:
+        here = {key.partition("/")[2]: entry for key, entry in known.items() if key.startswith(f"{cell}/")}
+        left = [
+            LeftOut(cell, str(entry["path"]), "only on the box" if entry["path"] not in here else "newer on the box")
+            for entry in present.get(cell, ())
+            if not _equal(entry, here.get(str(entry["path"])))
+        ]
+        for artifact in plan.job.artifacts:
+            if cell in settled and not record.waives(cell):
+                found.append(ArtifactAtHome(cell, artifact.pattern, Standing.VERIFIED))
+            else:
+                found.append(_judged(cell, artifact.pattern, known, left))
+    return tuple(found)
+
+
+def _equal(there: dict[str, Any], here: dict[str, Any] | None) -> bool:
+    return here is not None and all(there.get(name) == here.get(name) for name in ("bytes", "mtime_ns"))
 
 
 def states_at_home(plan: Plan, folders: Folders, cells: Iterable[str]) -> tuple[StateAtHome, ...]:
@@ -105,7 +131,9 @@ def _judged(cell: str, pattern: str, known: dict[str, dict[str, Any]], left: Seq
     if entries:
         standing = Standing.PARTLY if lacking else Standing.HOME
     else:
-        standing = Standing.UNREADABLE if any("cannot be read" in one.why for one in lacking) else Standing.ABSENT
+        unreadable = any("cannot be read" in one.why for one in lacking)
+        absent = Standing.NOT_HOME if lacking else Standing.ABSENT
+        standing = Standing.UNREADABLE if unreadable else absent
     return ArtifactAtHome(cell, pattern, standing, len(entries), size, named)
 
 

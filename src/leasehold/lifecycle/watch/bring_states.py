@@ -17,6 +17,7 @@ from leasehold.model.run.plan import plan_from_dict
 EVERY_S = 600.0
 RATE_BYTES_PER_S = 20e6  # of a link that others use too
 _FIRST_EVERY_S = 30.0  # until there is a first state
+HERE = "local"  # this machine as a box: a copy on it is no refuge
 _QUIET = ("pulling", "pulled", "waiting")  # of a pull that nobody asked for
 
 
@@ -27,11 +28,12 @@ class StateDuty:
         from leasehold.lifecycle.states.refuge_places import home_is_due
 
         self._home, self._run, self._clock = home, run, clock
-        plan = plan_from_dict(json.loads(books.find_run(home.ledger, run).plan_json))
-        self._due = home_is_due(plan)
+        record = books.find_run(home.ledger, run)
+        plan = plan_from_dict(json.loads(record.plan_json))
+        self._due = home_is_due(plan) and books.find_lease(home.ledger, record.lease).box != HERE
         self._every_s = plan.job.checkpoint.every_s or EVERY_S
         self._rate = float(plan.job.checkpoint.rate_bytes or RATE_BYTES_PER_S)
-        self._next_at = float("-inf")
+        self._next_at = self._clock() + min(self._every_s, _FIRST_EVERY_S)
         self._thread: threading.Thread | None = None
         self._said = self._failed = ""
 

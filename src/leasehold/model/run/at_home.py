@@ -19,6 +19,7 @@ class Standing(Enum):
     VERIFIED = "home and verified"  # a receipt covers it
     HOME = "home, hash-equal"
     PARTLY = "partly home"
+    NOT_HOME = "not home"
     ABSENT = "not there yet"
     UNREADABLE = "unreadable on the box"
     UNKNOWN = "not home; what the box has is unknown"
