@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import time
 from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from leasehold.caretaker.process.locks import try_lock, wait_lock
+from leasehold.caretaker.process.locks import wait_lock
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.view_folders import expire, remove, views_of
 from leasehold.kit.files.globbing import Found
 from leasehold.kit.files.newest_checkpoint import UNKNOWN, why_unended
 from leasehold.kit.files.paths import check_name, open_below
@@ -28,7 +28,6 @@ _BETWEEN_S = 0.005  # two reads of a rewritten file are this far apart
 _MOST_COPIED = 1 << 30
 _LOCK_S = 2.0  # for the end of a connection that was cut
 _READ_TWICE = 64 << 20
-_KEPT_S = 600.0  # a view whose connection was cut, so that the next one may continue with it
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOSPC, errno.EDQUOT)
 
 GONE = "it was removed meanwhile"
@@ -218,36 +217,6 @@ class StableView:
             if hash_blocks(blocks(lambda count: os.read(fd, count))) != read:
                 return False
         return _same(os.fstat(fd), before)
-
-
-def views_of(folder: RunFolder) -> str:
-    """Return the folder of a run's views."""
-    return os.path.join(folder.path, "views")
-
-
-def expire(folder: RunFolder, kept_s: float = _KEPT_S) -> None:
-    """Remove views that nobody holds and nobody came back for."""
-    try:
-        names = os.listdir(views_of(folder))
-    except OSError:
-        return
-    for name in names:
-        path = os.path.join(views_of(folder), name)
-        if name.endswith(".lock"):
-            continue
-        with contextlib.suppress(OSError):
-            if time.time() - os.lstat(path).st_mtime < kept_s:
-                continue
-            lock = try_lock(path + ".lock")
-            if lock is not None:
-                remove(path)
-                os.unlink(path + ".lock")
-                os.close(lock)
-
-
-def remove(path: str) -> None:
-    """Remove a view; what cannot be removed now is removed later."""
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def _torn(path: str) -> str:

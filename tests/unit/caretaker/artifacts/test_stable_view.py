@@ -14,8 +14,9 @@ from typing import Any, Callable, Iterator, List, Tuple
 import pytest
 
 from leasehold.caretaker.artifacts import stable_view
-from leasehold.caretaker.artifacts.stable_view import StableView, expire, views_of
+from leasehold.caretaker.artifacts.stable_view import StableView
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.caretaker.run.view_folders import expire, views_of
 from leasehold.kit.files.globbing import Found, walk
 
 LONG_AGO_S = 1000.0
