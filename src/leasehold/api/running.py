@@ -90,14 +90,22 @@ def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> PullOut
         return out_of_reach(home, record, error, report, order.limit_bytes_per_s)
 
 
-def pull_states(home: Home, word: str, report: Report, limit_rate: str = "") -> list[StatesBrought]:
+def pull_states(home: Home, word: str, report: Report, limit_rate: str = "") -> list[StatesBrought | OutOfReach]:
     """Bring the newest whole states of a run home; without a name, those of every run that was seen going on."""
     from leasehold.lifecycle.results.pull_until_done import PullOrder
     from leasehold.lifecycle.states.pull_states import pull_states as bring
 
     order = PullOrder(_rate(limit_rate))
     parts = named(home, word) if word else _going_on(home)
-    return [bring(home, record, report, order) for record in parts]
+    found: list[StatesBrought | OutOfReach] = []
+    for record in parts:
+        try:
+            found.append(bring(home, record, report, order))
+        except LinkError as error:  # the other runs may be on boxes that answer
+            from leasehold.lifecycle.states.out_of_reach import out_of_reach
+
+            found.append(out_of_reach(home, record, error, report, order.limit_bytes_per_s))
+    return found
 
 
 def _going_on(home: Home) -> list[RunRecord]:

@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,8 +24,9 @@ from leasehold.kit.refuge.publishing import put_pointer, put_state
 from leasehold.kit.refuge.reading import newest_whole
 from leasehold.kit.refuge.records import Pointer, State, StateFile
 from tests.support.beds import SshBed, running, ssh_bed
-from tests.support.front import NO_SMOKE, Done, Front, front
+from tests.support.front import LEASE, NO_SMOKE, Done, Front, Tmpfs, front
 from tests.support.lives import eventually
+from tests.support.parts import find_program
 from tests.support.sweeps import running as going_on
 from tests.support.sweeps import said_by
 from tests.support.tcp_proxy import TcpProxy
@@ -302,6 +304,9 @@ def test_an_unreachable_box_is_answered_with_what_is_home(person: Front, bed: Ss
     assert screen.code == 5
     assert "main: best.json  home, hash-equal: 1 file" in screen.said and "as of" in screen.said
     assert "it has no refuge but its box" in screen.said
+    state = person.lease("pull", "--state", run, "--wait", "3", "--json")
+    assert state.code == 5
+    assert json.loads(state.out)["unreachable"][0]["states"][0]["cell"] == "main"
 
 
 @pytest.fixture
@@ -350,3 +355,38 @@ def test_down_says_what_is_home_and_what_a_waiver_gives_up(person: Front, bed: S
     assert "main: best.json  home, hash-equal: 1 file" in refused.said
     assert "a waiver gives up its promised results; about" in refused.said
     assert f"next: lease pull --state {run}" in refused.said and f"next: lease waive {run} main" in refused.said
+
+
+FILL = """import json, os
+from pathlib import Path
+out = Path(os.environ["LEASE_OUT"])
+(out / "best.json").write_text(json.dumps({"step": 1}))
+print("step 1/2 loss 0.5", flush=True)
+with open(out / "result.json", "wb") as file:
+    for _ in range(4096):
+        file.write(b"0" * 65536)
+        file.flush()
+"""
+
+
+def test_a_run_that_filled_its_box_gives_what_it_finished(tmp_path: Path) -> None:
+    if find_program("unshare") is None:
+        pytest.skip("no unshare here")
+    with front(tmp_path) as person:
+        person.write("train.py", FILL)
+        artifacts = {"best.json": "json", "result.json": "json"}
+        person.job(name="full", run="python3 -I -S train.py", artifacts=artifacts, smoke=None, attempts=1)
+        (tmp_path / "disk").mkdir()
+        disk = Tmpfs(tmp_path / "disk", "size=160m")
+        audit = "--skip-gate audit --because 'the box itself shall say it'"
+        lease = shlex.join(LEASE)
+        script = f"{lease} run --on local --root {disk.place} {audit} >&2; {lease} pull full --json"
+        done = subprocess.run(
+            [*disk.words(), "/bin/sh", "-c", script],
+            cwd=str(person.project), env=person.environment, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=180, check=False,
+        )  # fmt: skip
+        assert done.returncode == 6, done.stderr.decode()
+        value = json.loads(done.stdout)
+        assert value["evacuated"]["state"] == "failed"
+        assert standings(value["evacuated"])["best.json"] == "home", (value, done.stderr.decode())

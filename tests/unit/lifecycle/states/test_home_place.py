@@ -1,4 +1,4 @@
-"""States at home: published last, pruned to the last two, the best and the pinned, and never from a box that was left."""
+"""States at home: published last, pruned to the last two, the best and the pinned, never from a box that was left."""
 
 from __future__ import annotations
 

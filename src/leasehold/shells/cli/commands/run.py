@@ -133,13 +133,18 @@ def pull(args: Namespace) -> int:
 
 def _pull_states(home: Any, args: Namespace) -> int:
     done = running.pull_states(home, args.run, Screen(args.json).report, args.rate)
-    lacking = any(one.lacking for one in done)
+    silent = [one for one in done if isinstance(one, orders.OutOfReach)]
+    brought = [one for one in done if isinstance(one, orders.StatesBrought)]
+    code = RunFailed.exit_code if any(one.lacking for one in brought) else 0
     if args.json:
-        output.as_json({"runs": [one.as_dict() for one in done], "receipt": None})
+        value = {"runs": [one.as_dict() for one in brought], "unreachable": [one.as_dict() for one in silent]}
+        output.as_json({**value, "receipt": None})
     else:
-        for one in done:
+        for one in brought:
             say_states(one)
-    return RunFailed.exit_code if lacking else 0
+        for lost in silent:
+            show_out_of_reach(lost, False)
+    return silent[0].error.exit_code if silent else code
 
 
 def verify(args: Namespace) -> int:
