@@ -313,6 +313,17 @@ def meters(home: Home) -> list[LeaseMeter]:
     return open_meters(home, time.time())
 
 
+def refuge_of_run(home: Home, word: str) -> dict[str, Any]:
+    """Read what has left a run's box, and what would be lost with it."""
+    import json
+
+    from .run_rows import refuge_of
+
+    record = books.find_run(home.ledger, word)
+    work = json.loads(record.work_json) if record.work_json else {}
+    return refuge_of(work, record.state, books.find_lease(home.ledger, record.lease).price, time.time())
+
+
 def meter_of_run(home: Home, word: str) -> LeaseMeter:
     """Read the meter of the lease that a run is on."""
     from leasehold.lifecycle.money.metering import meter_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-from . import continued
+from . import continued, refuge_fold
 
 RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
 TERMINAL = (FINISHED, FAILED, STOPPED)
@@ -58,6 +58,8 @@ class CellState:
         self.diverged = 0  # the attempt that was ended because its loss was not finite
         self.occupied = ""  # processes that unexpectedly write in its folders; it waits for them
         self.began: List[Dict[str, Any]] = []  # where attempts after the first began, by their own counter
+        self.refuge: Dict[str, Dict[str, Any]] = {}  # the newest state in each place off the box
+        self.refuge_failed: Dict[str, Dict[str, Any]] = {}  # places that the last copy did not reach, and why
         self.leaves = ""  # the box that received it: the attempt here is ended, and then the cell is given back
 
     def as_dict(self) -> Dict[str, Any]:
@@ -81,6 +83,8 @@ class RunState:
         self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
         self.left: Dict[str, Dict[str, Any]] = {}  # cells that moved to another box: {to, attempt}
+        self.refuge: Dict[str, Any] = {}  # where checkpoints are copied: {places, home, every_s, keep}
+        self.fenced: Dict[str, Any] = {}  # the run belongs to another box: {epoch, ours, box, home}
 
     @property
     def terminal(self) -> bool:
@@ -318,7 +322,7 @@ def _stop_requested(run: RunState, event: Dict[str, Any]) -> None:
 
 def _stopped(run: RunState, event: Dict[str, Any]) -> None:
     run.state = STOPPED
-    run.reason = event.get("reason", "")
+    run.reason, run.cause = event.get("reason", ""), event.get("cause", "")
     for cell in run.cells.values():
         if cell.state not in (FINISHED, FAILED):
             cell.state, cell.occupied = STOPPED, ""
@@ -374,4 +378,9 @@ _STEPS = {
     "stop_requested": _stop_requested,
     "run_stopped": _stopped,
     "resumed": _resumed,
+    "refuge_opened": refuge_fold.opened,
+    "refuge_copied": refuge_fold.copied,
+    "refuge_failed": refuge_fold.failed,
+    "refuge_fenced": refuge_fold.fenced,
+    "refuge_regained": refuge_fold.regained,
 }

@@ -31,7 +31,7 @@ class Minder:
     def __init__(self, home: Home, run: str) -> None:
         self._home, self._run = home, run
         self._kept_at = self._budget_at = float("-inf")
-        self._unsaved_s = 0.0
+        self._unsaved_s = self._lost_s = 0.0
         self._cells = (1, 0)  # total, and how many have finished
         self._page_state = ""
         self._page_at = 0.0
@@ -75,8 +75,9 @@ class Minder:
 
     def _keep(self, work: dict[str, Any], proof_age_s: float | None) -> None:
         age_s = time.monotonic() - self._kept_at
-        saved = work.get("unsaved_s", 0.0) < self._unsaved_s
-        self._unsaved_s = work.get("unsaved_s", 0.0)
+        lost_s = (work.get("refuge") or {}).get("lost_s", 0.0)
+        saved = work.get("unsaved_s", 0.0) < self._unsaved_s or lost_s < self._lost_s
+        self._unsaved_s, self._lost_s = work.get("unsaved_s", 0.0), lost_s
         if not work["training"] or age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
             self._kept_at = time.monotonic()
             lease = books.find_run(self._home.ledger, self._run).lease
