@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leasehold.model.run.at_home import ArtifactAtHome, StateAtHome, artifact_from, state_from
+
 if TYPE_CHECKING:
     from leasehold.lifecycle.project.code_tree import CodeTree
     from leasehold.model.job.job import Job
@@ -65,10 +67,36 @@ class Evacuation:
     new_files: int
     at_unix: float
     state: str = "running"  # the run's state then; everything that an ended run left is taken
+    artifacts: tuple[ArtifactAtHome, ...] = ()  # how far each promise is home
+    states: tuple[StateAtHome, ...] = ()  # of each cell, the newest whole state that came
+    reason: str = ""  # why the run ended so
+    kept: bool = True  # it has ended, or its caretaker gives signs of life
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for --json."""
-        return dict(vars(self))
+        listed = {name: [one.as_dict() for one in getattr(self, name)] for name in ("artifacts", "states")}
+        return {**vars(self), **listed}
+
+
+def evacuation_from(value: Mapping[str, Any]) -> Evacuation:
+    """Read back the output of `as_dict`."""
+    artifacts = tuple(artifact_from(one) for one in value.get("artifacts", ()))
+    states = tuple(state_from(one) for one in value.get("states", ()))
+    return Evacuation(**{**value, "artifacts": artifacts, "states": states})
+
+
+@dataclass(frozen=True)
+class PullOutcome:
+    """What a pull brought: a receipt for finished cells, copies without one of the others, or both."""
+
+    run: str
+    receipt: Receipt | None = None
+    evacuated: Evacuation | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether a receipt covers all that the run promised."""
+        return self.receipt is not None and self.evacuated is None
 
 
 @dataclass(frozen=True)

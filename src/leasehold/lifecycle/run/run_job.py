@@ -312,5 +312,6 @@ def _failure(run_id: str, end: End) -> LeaseholdError:
     return RunFailed(
         f"run.{end.state}",
         f"{run_id} {end.state}: {end.reason}",
-        hint=f"lease doctor {run_id} says why; lease resume {run_id} goes on with it, or the identical lease run",
+        hint=f"lease doctor {run_id} says why; lease pull {run_id} brings what it left; "
+        f"lease resume {run_id} goes on with it, or the identical lease run",
     )
