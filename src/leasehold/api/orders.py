@@ -7,6 +7,7 @@ from leasehold.lifecycle.records.orders import (
     DiskOrder,
     DownOrder,
     Evacuation,
+    MoveOrder,
     RunOrder,
     RunOutcome,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "DiskOrder",
     "DownOrder",
     "Evacuation",
+    "MoveOrder",
     "RunOrder",
     "RunOutcome",
 ]

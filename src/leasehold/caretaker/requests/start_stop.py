@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict
 
 from leasehold.caretaker.attempt.working_copy import prepare_cell
+from leasehold.caretaker.moves import fence
 from leasehold.caretaker.process import detach
 from leasehold.caretaker.process.end_processes import end_processes, poke
 from leasehold.caretaker.process.locks import wait_lock
@@ -54,6 +55,7 @@ def start(request: Request) -> None:
 def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with StartLock(folder):
+        fence.require_open(folder, request.args)
         opened = _open_folder(request, folder, plan)
         if ownership.is_mine(folder, request.args):  # another home with the same plan only attaches
             _keep_budget(request, folder)
@@ -90,6 +92,7 @@ def resume(request: Request) -> None:
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with JobTurn(folder, request.args), StartLock(folder):
+        fence.require_open(folder, request.args)
         seen = observe(folder)
         if seen["terminal"] and seen["caretaker_alive"]:  # it has written its last event and is about to leave
             _let_leave(folder)

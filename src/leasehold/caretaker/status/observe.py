@@ -105,6 +105,7 @@ def observe(folder: RunFolder) -> RunSeen:
         unproven=unproven,
         place=place_of(folder),
         notifies=os.path.exists(folder.notify),
+        fence=read_json(folder.fence) or {},
     )
     return cast("RunSeen", seen)
 

@@ -76,6 +76,8 @@ class CellSeen(TypedDict, total=False):
     occupied: str
     began: List[Dict[str, Any]]
     leaves: str
+    laid: str
+    came: List[Dict[str, Any]]
     alive: bool
     held: bool
 
@@ -138,6 +140,7 @@ class RunSeen(_Folded, total=False):
     holder: Holder
     journal: str
     unproven: bool
+    fence: Dict[str, Any]
     place: Dict[str, Any]
     notifies: bool
 

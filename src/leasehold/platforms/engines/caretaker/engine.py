@@ -9,6 +9,7 @@ from leasehold.transport.wire import Wire
 
 from .file_requests import ProofRequests, RangeRequests
 from .machine_requests import BoxRequests, CareRequests, CheckRequests, NoteRequests, PowerRequests
+from .move_requests import MoveRequests
 from .run_requests import HoldRequests, ObserveRequests, WorkRequests
 from .upload_requests import UploadRequests, round_trip_s
 
@@ -21,6 +22,7 @@ class CaretakerEngine:
         self.work = WorkRequests(wire)
         self.observe = ObserveRequests(wire)
         self.hold = HoldRequests(wire)
+        self.moves = MoveRequests(wire)
         self.ranges = RangeRequests(wire)
         self.proof = ProofRequests(wire)
         self.uploads = UploadRequests(wire)
