@@ -11,11 +11,11 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.atomic import replacing, write_all, write_json
 from leasehold.kit.files.globbing import Found, matching
 from leasehold.kit.files.paths import UnsafePath, open_below
+from leasehold.kit.files.read_back import sha256_of
 from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 from .durable_copier import why_not
 from .durable_watch import target_of
-from .read_back import sha256_of
 
 
 def rescue(folder: RunFolder, cell: str) -> int:
