@@ -141,6 +141,7 @@ class RunSeen(_Folded, total=False):
     journal: str
     unproven: bool
     fence: Dict[str, Any]
+    progress: Optional[Dict[str, Any]]
     place: Dict[str, Any]
     notifies: bool
 

@@ -144,7 +144,8 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             meet(home, lease, (box, engine), report)
         if tree.data and state in ("absent", "failed", "stopped"):
             engine = upload(box, engine, tree.data, report)
-        new = tuple(cell for cell in plan.cells if leaves or cell not in before_start.get("cells", {}))
+        begun = before_start.get("cells", {}) if not leaves or state not in ("absent", "failed", "stopped") else {}
+        new = tuple(cell for cell in plan.cells if cell not in begun)
         arrival = Arrival(box, engine, lease, profile, plan, new, order.results)
         moved = order.bring.lay(home, arrival, report) if order.bring and new and order.trains else {}
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
@@ -162,7 +163,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
         work=checked_work(seen.get("work")), trains_again=_train_again(seen, private["given_up"], report),
     )  # fmt: skip
-    if order.bring and moved:
+    if order.bring and (moved or leaves):
         order.bring.started(home, arrival, report)
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
 

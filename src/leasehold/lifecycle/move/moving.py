@@ -1,0 +1,213 @@
+"""A move, step by step, once the new box has passed its gates: fence, claim, find, lay; each step may be repeated.
+
+    move_begun    written before the first act: the run, the box it leaves and goes to, the epoch and its nonce
+    move_fenced   the old box has stopped the run, or a person's word stands for a silent one
+    move_laid     the newest states lie on the new box
+    run_moved     the run goes on there
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leasehold.errors import LeaseholdError, Refusal
+from leasehold.ledger import books
+from leasehold.lifecycle.approval.approve import Ask
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box
+from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.records.orders import Arrival
+from leasehold.model.lease.lease import RunRecord
+from leasehold.model.run.note import Note, Report
+from leasehold.model.run.plan import Plan
+
+from . import claims, leave_old
+from .claims import Move
+from .find_states import attempts_of, in_places, on_disk
+from .lay import Given, lay_newest, say_state
+from .leave_old import Old
+from .lost_work import lost_work
+from .places import BoxPlace, HomePlace, Kept, Place
+
+_ENDED = ("stopped", "failed")
+
+
+@dataclass
+class Moving:
+    """Brings a run's work to the box where it starts next; one object serves one command."""
+
+    ask: Ask
+    asked: bool = False  # by `lease move`, not by `lease run` alone
+    from_start: bool = False
+    grace_s: float = 30.0
+    laid: dict[str, Kept] = field(default_factory=dict)
+
+    def leaves(self, home: Home, plan: Plan, box: Box, report: Report) -> str:
+        """Return the lease that the run may leave for this box; empty: it stays where it is."""
+        known = books.run_called(home.ledger, plan.run)
+        if known is None:
+            return ""
+        begun = claims.pending(home.ledger, plan.run)
+        if begun is not None and (begun.to, begun.root) == (box.name, box.root):
+            return begun.lease
+        lease = books.find_lease(home.ledger, known.lease)
+        if (lease.box, lease.root) == (box.name, box.root):
+            return known.lease if begun is not None else ""  # a move away from here was begun: it comes back
+        if self.asked or not lease.open:
+            return known.lease
+        return known.lease if _has_ended(home, known, report) else ""
+
+    def lay(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
+        """Lay the newest states before the start; return what the box needs to know at its start."""
+        leaving = self.leaves(home, arrival.plan, arrival.box, report)
+        if not leaving:
+            return self._find_again(home, arrival, report)
+        record = books.find_run(home.ledger, arrival.plan.run)
+        begun = claims.pending(home.ledger, arrival.plan.run)
+        mine = begun is not None and (begun.to, begun.root) == (arrival.box.name, arrival.box.root)
+        if not (record.seq or record.state not in ("planned", "absent") or mine):
+            return self._find_again(home, arrival, report)  # it never began anywhere
+        from_lease = begun.lease if begun is not None and mine else record.lease
+        old = leave_old.visit(home, books.find_lease(home.ledger, from_lease), record.run, report)
+        try:
+            return self._move(home, arrival, (record, old), begun if mine else None, report)
+        finally:
+            old.close()
+
+    def started(self, home: Home, arrival: Arrival, report: Report) -> None:
+        """Record that the run goes on on the new box."""
+        begun = claims.pending(home.ledger, arrival.plan.run)
+        if begun is None or (begun.to, begun.root) != (arrival.box.name, arrival.box.root):
+            return
+        home.ledger.append(
+            claims.MOVED, lease=arrival.lease.id, run=begun.run, left=begun.lease, box=begun.box, to=begun.to,
+            epoch=begun.epoch, states={cell: kept.id for cell, kept in self.laid.items()},
+        )  # fmt: skip
+        report(Note("moved", f"{begun.run} goes on on {begun.to}; before: {begun.box}", {"run": begun.run}))
+
+    def _move(
+        self, home: Home, arrival: Arrival, left: tuple[RunRecord, Old], move: Move | None, report: Report
+    ) -> dict[str, Any]:
+        record, old = left
+        places = self.places(home, arrival, old)
+        highest, claim = claims.highest_in(places, record.run)
+        if move is None:
+            self._refuse_unsaved(arrival, record, old, places, home)
+            _refuse_foreign(home, record.run, highest, claim, old)
+            lease = books.find_lease(home.ledger, record.lease)
+            whence, whither = (record.run, lease.id, lease.box), (arrival.box.name, arrival.box.root)
+            seen = max(highest, int(((old.seen or {}).get("fence") or {}).get("epoch") or 0))
+            move = claims.begin(home.ledger, whence, whither, seen)
+        leave_old.fence(home, old, move, (self.ask, self.grace_s), report)
+        for problem in claims.claim_everywhere(home.ledger, places, move):
+            report(Note("warning", f"epoch {move.epoch} could not be claimed in {problem}"))
+        found = in_places(home, record.run, arrival.cells, places, report)
+        for cell in arrival.cells:
+            disk = on_disk(old, record.run, cell, max(1, move.epoch - 1), lambda count: None, report)
+            found[cell] = [*([disk] if disk else []), *found[cell]]
+        return self._lay_all(home, arrival, (record, old), move, found, report)
+
+    def _lay_all(
+        self, home: Home, arrival: Arrival, left: tuple[RunRecord, Old], move: Move, found: Mapping[str, list[Kept]],
+        report: Report,
+    ) -> dict[str, Any]:  # fmt: skip
+        record, old = left
+        chain = {cell: chain_of(home, old, cell, found[cell]) for cell in arrival.cells}
+        given = Given(home.ledger.home_id, move.epoch, chain)
+        for cell in arrival.cells:
+            kept = lay_newest(arrival, cell, found[cell], given, report)
+            if kept is not None:
+                self.laid[cell] = kept
+            elif not self.from_start and attempts_of(old, cell) != 0:
+                raise _no_state(record.run, cell, arrival.box.name, old)
+            else:
+                report(Note("warning", f"cell {cell} begins at step 0 on {arrival.box.name}: no state of it was found"))
+        lease = books.find_lease(home.ledger, move.lease)
+        lost = lost_work(record, lease, old, next(iter(self.laid.values()), None))
+        home.ledger.append(
+            claims.LAID, lease=move.lease, run=record.run, epoch=move.epoch, lost=lost.as_dict(),
+            states={cell: {"id": kept.id, "step": kept.state.step, "place": kept.place.where}
+                    for cell, kept in self.laid.items()},
+        )  # fmt: skip
+        for cell, kept in self.laid.items():
+            text = f"cell {cell} goes on from {say_state(kept)} of {kept.state.box}, found in {kept.place.where}"
+            data = {"cell": cell, "state": kept.id, "step": kept.state.step, "place": kept.place.where}
+            report(Note("resumes_from", text, data))
+        report(Note("lost", f"trained and not in it: {lost.words}", lost.as_dict()))
+        return {"epoch": move.epoch}
+
+    def _find_again(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
+        """Look for states of a run that this home never began, or whose box lost its disk; most runs have none."""
+        return {}
+
+    def places(self, home: Home, arrival: Arrival, old: Old) -> list[Place]:
+        """List the places that may keep states: those that the new box sees, this home, those that the old box sees."""
+        found: list[Place] = [BoxPlace(arrival.engine, arrival.box.name, folder) for folder in folders_of(arrival.plan)]
+        found.append(HomePlace(arrival.results))
+        if old.engine is not None and old.seen is not None:
+            known = books.run_called(home.ledger, arrival.plan.run)
+            before = json.loads(known.plan_json) if known else {}
+            durable = str((before.get("environment") or {}).get("durable") or "")
+            found += [BoxPlace(old.engine, old.box, durable)] if durable else []
+        return found
+
+    def _refuse_unsaved(
+        self, arrival: Arrival, record: RunRecord, old: Old, places: list[Place], home: Home
+    ) -> None:
+        """Refuse before anything is stopped if nothing could be resumed."""
+        if self.from_start or arrival.plan.job.checkpoint.path:
+            return
+        found = in_places(home, record.run, arrival.cells, places, lambda note: None)
+        if not any(found.values()):
+            raise _no_state(record.run, arrival.cells[0], arrival.box.name, old, names_none=True)
+
+
+def folders_of(plan: Plan) -> list[str]:
+    """List the folders of a box that outlive it, as its plan names them."""
+    durable = str(plan.environment.get("durable") or "")
+    return [durable] if durable.startswith("/") else []
+
+
+def chain_of(home: Home, old: Old, cell: str, found: list[Kept]) -> list[dict[str, Any]]:
+    """List the boxes where a cell was, the first one first, with the attempts that it had there."""
+    seen = (old.seen or {}).get("cells", {}).get(cell, {})
+    before = [one for one in seen.get("came") or () if isinstance(one, dict)]
+    attempts = attempts_of(old, cell)
+    newest = found[0].state if found else None
+    if attempts is None and newest is not None:
+        attempts = newest.attempt  # at least
+    return [*before, {"box": old.box, "attempts": attempts, "step": newest.step if newest else None}]
+
+
+def _has_ended(home: Home, record: RunRecord, report: Report) -> bool:
+    """Return whether the run's box answers that the run has stopped or failed there: then it may go on elsewhere."""
+    if record.state not in _ENDED:
+        return False
+    try:
+        with box_of(home, books.find_lease(home.ledger, record.lease)).look_in() as engine:
+            return str(engine.observe.look(record.run)["state"]) in _ENDED
+    except LeaseholdError:
+        return False
+
+
+def _refuse_foreign(home: Home, run: str, highest: int, claim: Mapping[str, Any], old: Old) -> None:
+    """Refuse to move a run that another home moved: this one does not know where it is."""
+    if not highest or claim.get("home") in ("", None, home.ledger.home_id):
+        return
+    fenced = bool((old.seen or {}).get("fence"))
+    if old.seen is None or fenced:
+        raise claims.raced(run, claim, "its refuge")
+
+
+def _no_state(run: str, cell: str, to: str, old: Old, *, names_none: bool = False) -> Refusal:
+    why = "its job names no checkpoint" if names_none else "none that is whole was found"
+    searched = f"{old.box}{f' ({old.why})' if old.why else ''}, the refuges and this home were searched"
+    return Refusal(
+        "move.no_state",
+        f"cell {cell} of {run} has no state to go on from: {why}; it would begin at step 0 on {to}",
+        seen=searched,
+        hint=f"lease move {run} --to {to} --from-start begins it there at step 0",
+    )
