@@ -39,6 +39,7 @@ from .parse_cells import ReadFile, Roster, parse_cells
 from .parse_data import parse_data
 from .parse_downloads import parse_downloads
 from .parse_notify import parse_notify
+from .parse_refuge import read_refuge
 from .parse_resume import parse_resume
 from .placeholders import BadPlaceholder, fill, fill_plain
 from .slurm_options import parse_slurm
@@ -303,7 +304,10 @@ def _checkpoint(value: Any, source: Source) -> CheckpointFacts:
     write_s, step_s = (
         _read(facts, "checkpoint", key, parse_duration, 0.0, source) for key in ("write_time", "step_time")
     )
-    return CheckpointFacts(path, size, write_s, step_s)
+    every_s = _read(facts, "checkpoint", "every", parse_duration, 0.0, source)
+    rate = int(_read(facts, "checkpoint", "rate", parse_size, 0, source))
+    known = CheckpointFacts(path, size, write_s, step_s, every_s=every_s, rate_bytes=rate)
+    return read_refuge(facts, known, source.bad)
 
 
 def _progress(value: Any, source: Source) -> str:
