@@ -128,9 +128,7 @@ class Moves(Protocol):
     def send(self, laying: Laying, missing: Sequence[Missing], source: Source, tell: Tell) -> dict[str, Any]:
         """Send the missing bytes; each file's hash is checked on arrival, then the state is laid."""
 
-    def fetch(
-        self, laying: Laying, place: Mapping[str, Any], kept: Mapping[str, Any], tell: Tell
-    ) -> dict[str, Any]:
+    def fetch(self, laying: Laying, place: Mapping[str, Any], kept: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         """Have the far end copy a state out of a place that it sees, and lay it."""
 
 

@@ -38,7 +38,7 @@ class Laying:
 class Missing(NamedTuple):
     """A file that is not whole on the box, and how much of it is there."""
 
-    index: int
+    number: int  # its place in the laying's list
     offset: int
 
 
@@ -80,9 +80,7 @@ def fetch(wire: Wire, laying: Laying, place: Mapping[str, Any], kept: Mapping[st
     return dict(answer.get("laid") or {})
 
 
-def _stream(
-    laying: Laying, missing: Sequence[Missing], source: Source, tell: Tell
-) -> Iterator[dict[str, Any] | bytes]:
+def _stream(laying: Laying, missing: Sequence[Missing], source: Source, tell: Tell) -> Iterator[dict[str, Any] | bytes]:
     for index, offset in missing:
         one = laying.files[index]
         yield {"file": index, "at": offset}

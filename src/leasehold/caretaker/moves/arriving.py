@@ -1,8 +1,8 @@
 """A state on its way into a cell's output folder: staged beside it, hashed on arrival, then moved in by renames.
 
-    arriving/<cell>/<state>/    its files as far as they came; a cut leaves them, and the next try continues
-    cells/<cell>/laid.json      written last: the state lies whole in $LEASE_OUT, and where it came from
-    replaced/<cell>/<n>/        files of the same kind that lay there before: older work of this box, kept
+arriving/<cell>/<state>/    its files as far as they came; a cut leaves them, and the next try continues
+cells/<cell>/laid.json      written last: the state lies whole in $LEASE_OUT, and where it came from
+replaced/<cell>/<n>/        files of the same kind that lay there before: older work of this box, kept
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ class Arriving:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
         try:
             if _size_of(path) < offset:
-                raise Refused("state.cut", "what was here of %s is gone; the identical command sends it again" % one.path)
+                raise Refused(
+                    "state.cut", "what was here of %s is gone; the identical command sends it again" % one.path
+                )
             os.ftruncate(fd, offset)
             sha, at = new_sha256(one.bytes), 0
             for block in blocks(lambda count: os.read(fd, min(count, offset - at)) if at < offset else b""):
@@ -88,7 +90,9 @@ class Arriving:
                 raise Refused("state.cut", "%s ended after %d of %d bytes" % (one.path, at, one.bytes))
             if at > one.bytes or sha.hexdigest() != one.sha256:
                 os.unlink(path)
-                raise Refused(DIFFERS, "%s of state %s arrived with other bytes than its hash says" % (one.path, self.state))
+                raise Refused(
+                    DIFFERS, "%s of state %s arrived with other bytes than its hash says" % (one.path, self.state)
+                )
             os.fsync(fd)
         finally:
             os.close(fd)

@@ -55,10 +55,11 @@ def require_open(folder: RunFolder, args: Mapping[str, Any]) -> None:
     """Refuse to start what goes on elsewhere, unless this start has a later epoch; the caller has the start lock."""
     fence = read(folder)
     epoch = args.get("epoch")
-    if fence and not (type(epoch) is int and epoch > int(fence["epoch"])):
+    if not fence:
+        return
+    if not isinstance(epoch, int) or epoch <= int(fence["epoch"]):
         raise Refused(MOVED, say_moved(folder.run, fence))
-    if fence:  # the run came back
-        os.replace(folder.fence, "%s.before-%d" % (folder.fence, epoch))
+    os.replace(folder.fence, "%s.before-%d" % (folder.fence, epoch))  # the run came back
 
 
 def say_moved(run: str, fence: Mapping[str, Any]) -> str:

@@ -50,7 +50,9 @@ class Left(NamedTuple):
     torn: Tuple[str, ...]  # newer states that do not load, each with the reason
 
 
-def leave(folder: RunFolder, plan: Mapping[str, Any], cell: str, facts: Mapping[str, Any], tick: Tick) -> Optional[Left]:
+def leave(
+    folder: RunFolder, plan: Mapping[str, Any], cell: str, facts: Mapping[str, Any], tick: Tick
+) -> Optional[Left]:
     """Hash what the cell leaves; None if no state of it loads. facts: epoch, box, attempt."""
     job = plan.get("job", {})
     pattern = str((job.get("checkpoint") or {}).get("path") or "").strip("/")

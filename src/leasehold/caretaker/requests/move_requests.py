@@ -261,4 +261,3 @@ class _Body:
         if frame.type == frames.DATA:
             raise Refused("wire.bad_request", "more bytes than were announced")
         return frame.json()
-

@@ -146,7 +146,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             engine = upload(box, engine, tree.data, report)
         begun = before_start.get("cells", {}) if not leaves or state not in ("absent", "failed", "stopped") else {}
         new = tuple(cell for cell in plan.cells if cell not in begun)
-        arrival = Arrival(box, engine, lease, profile, plan, new, order.results)
+        arrival = Arrival(box, engine, lease, profile, plan, new, order.results, state)
         moved = order.bring.lay(home, arrival, report) if order.bring and new and order.trains else {}
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
             asked = (order, plan, lease)

@@ -16,7 +16,9 @@ from .places import Place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-BEGUN, FENCED, LAID, MOVED = "move_begun", "move_fenced", "move_laid", "run_moved"
+    from leasehold.lifecycle.machine.box import Box
+
+BEGUN, LAID, MOVED = "move_begun", "move_laid", "run_moved"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,10 @@ class Move:
     root: str
     epoch: int
     nonce: str
+
+    def goes_to(self, box: Box) -> bool:
+        """Return whether the move goes to this box and folder."""
+        return (self.to, self.root) == (box.name, box.root)
 
     def claim(self, home: str, at_unix: float) -> Claim:
         """Return the claim of its epoch."""
@@ -93,7 +99,7 @@ def raced(run: str, claim: Mapping[str, Any], where: str) -> Refusal:
     other, to = str(claim.get("home") or "")[:8], str(claim.get("box") or "")
     return Refusal(
         "move.raced",
-        f"another home{f' ({other})' if other else ''} moves {run}{f' to {to}' if to else ''}; this one changed nothing there",
+        f"another home{f' ({other})' if other else ''} moves {run}{f' to {to}' if to else ''}; here it goes no further",
         seen=f"{where} has its claim of epoch {claim.get('epoch', '?')}",
-        hint=f"that home knows where it goes on: lease status there; then lease attach {run} --on BOX follows it from here",
+        hint=f"that home knows where it goes on: lease status there, then lease attach {run} --on BOX here",
     )

@@ -7,14 +7,13 @@ from typing import Any
 
 from leasehold.errors import BoxError
 from leasehold.kit.text.safe_text import one_line
+from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.records.sweep_parts import sweep_of
-from leasehold.ledger import books
 from leasehold.model.run.note import Note, Report
 
 from .leave_old import Old
 from .places import BoxDisk, Kept, Place, kept_from
-
 
 Tell = Callable[[int], None]
 
@@ -24,7 +23,9 @@ def names_of(home: Home, run: str, cells: Sequence[str]) -> list[tuple[str, str]
     sweep = sweep_of(run)
     parts = [run]
     if sweep != run:
-        parts += [record.run for record in books.runs(home.ledger) if record.run != run and sweep_of(record.run) == sweep]
+        parts += [
+            record.run for record in books.runs(home.ledger) if record.run != run and sweep_of(record.run) == sweep
+        ]
     return [(part, cell) for cell in cells for part in parts]
 
 
@@ -69,5 +70,3 @@ def attempts_of(old: Old, cell: str) -> int | None:
     """Return how many attempts the cell had on the old box; None if it does not answer."""
     cells: Mapping[str, Any] = (old.seen or {}).get("cells", {})
     return int(cells[cell].get("attempt") or 0) if cell in cells else None
-
-

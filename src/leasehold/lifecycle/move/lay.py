@@ -84,7 +84,7 @@ def _lay(arrival: Arrival, cell: str, kept: Kept, given: Given, report: Report) 
     if missing is None:
         report(Note("state_there", f"cell {cell}: {say_state(kept)} lies on {arrival.box.name} already"))
         return
-    size = sum(laying.files[one.index].bytes - one.offset for one in missing)
+    size = sum(laying.files[one.number].bytes - one.offset for one in missing)
     progress = _Progress(f"cell {cell}: {say_state(kept)}", arrival.box.name, size, report)
     if isinstance(kept.place, BoxPlace) and _sees(arrival, kept):
         key = {"run": kept.state.run, "cell": kept.state.cell, "id": kept.id, "root": kept.state.root}
@@ -147,5 +147,3 @@ class _Progress:
         took = self._clock() - self._begun
         text = f"{self._what} lies on {self._box}; {how} in {took:.1f} s, every hash checked there"
         self._report(Note("state_laid", text, {"bytes": self._size, "s": round(took, 3)}))
-
-

@@ -12,17 +12,18 @@ from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.take_over import whoami
 from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.machine.superseded import ABSENT, CLOSED, FENCED, SAID, STOPPED
 from leasehold.lifecycle.run.stop import stop_run
 from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import ago
 
-from .claims import FENCED, Move
+from .claims import Move
 
 if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
-_SETTLED = ("stopped", "said", "closed", "absent")
+_SETTLED = (STOPPED, SAID, CLOSED, ABSENT)
 
 
 @dataclass
@@ -65,7 +66,7 @@ def fence(home: Home, old: Old, move: Move, wish: tuple[Ask, float], report: Rep
         _believe_gone(home, old, lease, move, ask)
         return old
     if old.seen["state"] == "absent":
-        _record(home, move, "absent")
+        _record(home, move, ABSENT)
         return old
     claim = {"epoch": move.epoch, "nonce": move.nonce, "to": move.to, "who": whoami()}
     old.seen = old.engine.moves.fence(move.run, home.ledger.home_id, claim)
@@ -79,14 +80,14 @@ def fence(home: Home, old: Old, move: Move, wish: tuple[Ask, float], report: Rep
             f"{move.run} is fenced on {old.box} and still {old.seen['state']} there; nothing was started elsewhere",
             hint="the identical command tries again",
         )
-    _record(home, move, "stopped")
+    _record(home, move, STOPPED)
     return old
 
 
 def _believe_gone(home: Home, old: Old, lease: Lease, move: Move, ask: Ask) -> None:
     """Require a person's word for a silent box, once a move; a closed lease is such a word."""
     if not lease.open:
-        _record(home, move, "closed")
+        _record(home, move, CLOSED)
         return
     told = [event.data for event in home.ledger.events(run=move.run, kind=FENCED)]
     if any(data.get("nonce") == move.nonce and data.get("how") in _SETTLED for data in told):
@@ -97,13 +98,15 @@ def _believe_gone(home: Home, old: Old, lease: Lease, move: Move, ask: Ask) -> N
         "does not count, and it bills until `lease down`. If the box is gone, or you accept that"
     )
     require_phrase(ask, question, f"{old.box} is gone", "nothing was moved")
-    _record(home, move, "said")
+    _record(home, move, SAID)
 
 
 def _record(home: Home, move: Move, how: str) -> None:
     known = [event.data for event in home.ledger.events(run=move.run, kind=FENCED)]
     if not known or (known[-1].get("nonce"), known[-1].get("how")) != (move.nonce, how):
-        home.ledger.append(FENCED, lease=move.lease, run=move.run, how=how, epoch=move.epoch, nonce=move.nonce)
+        home.ledger.append(
+            FENCED, lease=move.lease, run=move.run, how=how, epoch=move.epoch, nonce=move.nonce, to=move.to
+        )
 
 
 def refuse_working(record: RunRecord, seen: Mapping[str, Any], to: str) -> Refusal:
@@ -115,5 +118,3 @@ def refuse_working(record: RunRecord, seen: Mapping[str, Any], to: str) -> Refus
         f"{record.run} is {seen['state']} on {record.box}{sign}",
         hint=f"lease move {record.run} --to {to} stops it there and goes on here; lease watch {record.run}",
     )
-
-

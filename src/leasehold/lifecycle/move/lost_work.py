@@ -37,7 +37,7 @@ class Lost(NamedTuple):
 
 def lost_work(record: RunRecord, lease: Lease, old: Old, kept: Kept | None) -> Lost:
     """Compare the state with the last progress that the old box, or this home's last report of it, names."""
-    cells = json.loads(record.plan_json).get("cells") or ()
+    cells: list[str] = json.loads(record.plan_json).get("cells") or []
     if len(cells) != 1:
         return Lost(None, None, "")
     steps = _steps(record, old, kept)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from leasehold.model.run.note import Report
 
 
-
 def move_run(home: Home, order: MoveOrder, box: Box, ask: Ask, report: Report) -> RunOutcome:
     """Move a run to this box and follow it; the identical call continues a move that was cut off."""
     record = books.find_run(home.ledger, order.word)

@@ -1,9 +1,9 @@
 """A move, step by step, once the new box has passed its gates: fence, claim, find, lay; each step may be repeated.
 
-    move_begun    written before the first act: the run, the box it leaves and goes to, the epoch and its nonce
-    move_fenced   the old box has stopped the run, or a person's word stands for a silent one
-    move_laid     the newest states lie on the new box
-    run_moved     the run goes on there
+move_begun    written before the first act: the run, the box it leaves and goes to, the epoch and its nonce
+move_fenced   the old box has stopped the run, or a person's word stands for a silent one
+move_laid     the newest states lie on the new box
+run_moved     the run goes on there
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from leasehold.errors import LeaseholdError, Refusal
+from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask
 from leasehold.lifecycle.home.home import Home
@@ -51,36 +51,40 @@ class Moving:
         if known is None:
             return ""
         begun = claims.pending(home.ledger, plan.run)
-        if begun is not None and (begun.to, begun.root) == (box.name, box.root):
+        if begun is not None and begun.goes_to(box):
             return begun.lease
         lease = books.find_lease(home.ledger, known.lease)
-        if (lease.box, lease.root) == (box.name, box.root):
-            return known.lease if begun is not None else ""  # a move away from here was begun: it comes back
-        if self.asked or not lease.open:
-            return known.lease
-        return known.lease if _has_ended(home, known, report) else ""
+        here = (lease.box, lease.root) == (box.name, box.root)
+        if here:  # it comes back from a move that did not end, or the box lost the run's folder
+            return known.lease if begun is not None or self.asked else ""
+        return known.lease if self.asked or not lease.open or _has_ended(home, known) else ""
 
     def lay(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
         """Lay the newest states before the start; return what the box needs to know at its start."""
-        leaving = self.leaves(home, arrival.plan, arrival.box, report)
-        if not leaving:
+        run = arrival.plan.run
+        record, begun = books.run_called(home.ledger, run), claims.pending(home.ledger, run)
+        if begun is not None and begun.goes_to(arrival.box):
+            move: Move | None = begun
+        elif record is None or not (record.seq or record.state not in ("planned", "absent")):
+            return self._find_again(home, arrival, report)  # as far as this home knows it never began anywhere
+        else:
+            move = None
+        here = record is not None and record.lease == arrival.lease.id
+        if move is None and begun is None and here and arrival.state != "absent":
+            return {}  # it stopped here: a resume, not a move
+        if move is None and not self.leaves(home, arrival.plan, arrival.box, report):
             return self._find_again(home, arrival, report)
-        record = books.find_run(home.ledger, arrival.plan.run)
-        begun = claims.pending(home.ledger, arrival.plan.run)
-        mine = begun is not None and (begun.to, begun.root) == (arrival.box.name, arrival.box.root)
-        if not (record.seq or record.state not in ("planned", "absent") or mine):
-            return self._find_again(home, arrival, report)  # it never began anywhere
-        from_lease = begun.lease if begun is not None and mine else record.lease
-        old = leave_old.visit(home, books.find_lease(home.ledger, from_lease), record.run, report)
+        whence = books.find_lease(home.ledger, move.lease if move else record.lease) if record else arrival.lease
+        old = leave_old.visit(home, whence, run, report)
         try:
-            return self._move(home, arrival, (record, old), begun if mine else None, report)
+            return self._move(home, arrival, (books.find_run(home.ledger, run), old), move, report)
         finally:
             old.close()
 
     def started(self, home: Home, arrival: Arrival, report: Report) -> None:
         """Record that the run goes on on the new box."""
         begun = claims.pending(home.ledger, arrival.plan.run)
-        if begun is None or (begun.to, begun.root) != (arrival.box.name, arrival.box.root):
+        if begun is None or not begun.goes_to(arrival.box):
             return
         home.ledger.append(
             claims.MOVED, lease=arrival.lease.id, run=begun.run, left=begun.lease, box=begun.box, to=begun.to,
@@ -92,6 +96,7 @@ class Moving:
         self, home: Home, arrival: Arrival, left: tuple[RunRecord, Old], move: Move | None, report: Report
     ) -> dict[str, Any]:
         record, old = left
+        _refuse_finished(record, old)
         places = self.places(home, arrival, old)
         highest, claim = claims.highest_in(places, record.run)
         if move is None:
@@ -101,9 +106,13 @@ class Moving:
             whence, whither = (record.run, lease.id, lease.box), (arrival.box.name, arrival.box.root)
             seen = max(highest, int(((old.seen or {}).get("fence") or {}).get("epoch") or 0))
             move = claims.begin(home.ledger, whence, whither, seen)
-        leave_old.fence(home, old, move, (self.ask, self.grace_s), report)
+        if move.lease != arrival.lease.id:
+            leave_old.fence(home, old, move, (self.ask, self.grace_s), report)
+            _refuse_finished(record, old)
         for problem in claims.claim_everywhere(home.ledger, places, move):
             report(Note("warning", f"epoch {move.epoch} could not be claimed in {problem}"))
+        if move.lease == arrival.lease.id and arrival.state != "absent":
+            return {"epoch": move.epoch}  # it comes back to its own disk
         found = in_places(home, record.run, arrival.cells, places, report)
         for cell in arrival.cells:
             disk = on_disk(old, record.run, cell, max(1, move.epoch - 1), lambda count: None, report)
@@ -154,9 +163,7 @@ class Moving:
             found += [BoxPlace(old.engine, old.box, durable)] if durable else []
         return found
 
-    def _refuse_unsaved(
-        self, arrival: Arrival, record: RunRecord, old: Old, places: list[Place], home: Home
-    ) -> None:
+    def _refuse_unsaved(self, arrival: Arrival, record: RunRecord, old: Old, places: list[Place], home: Home) -> None:
         """Refuse before anything is stopped if nothing could be resumed."""
         if self.from_start or arrival.plan.job.checkpoint.path:
             return
@@ -182,7 +189,15 @@ def chain_of(home: Home, old: Old, cell: str, found: list[Kept]) -> list[dict[st
     return [*before, {"box": old.box, "attempts": attempts, "step": newest.step if newest else None}]
 
 
-def _has_ended(home: Home, record: RunRecord, report: Report) -> bool:
+def _refuse_finished(record: RunRecord, old: Old) -> None:
+    if old.seen is not None and old.seen["state"] == "finished":
+        raise UserError(
+            "run.finished", f"{record.run} has finished on {old.box}: there is nothing left to move",
+            hint=f"lease pull {record.run} brings its results home",
+        )  # fmt: skip
+
+
+def _has_ended(home: Home, record: RunRecord) -> bool:
     """Return whether the run's box answers that the run has stopped or failed there: then it may go on elsewhere."""
     if record.state not in _ENDED:
         return False

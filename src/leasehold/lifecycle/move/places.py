@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,33 +75,35 @@ class HomePlace:
 
     def kept(self, cells: Cells) -> tuple[list[Kept], str]:
         """Return the states of these cells here."""
-        return self._try(lambda place: ([Kept(*one, place=self) for run, cell in cells
-                                         for one in kept_states(place, run, cell)], ""), ([], ""))  # fmt: skip
+        if not Path(self.where).is_dir():
+            return [], ""
+        try:
+            place = FolderPlace(self.where)
+            return [Kept(*one, place=self) for run, cell in cells for one in kept_states(place, run, cell)], ""
+        except PlaceError as error:
+            return [], str(error)
 
     def claim(self, run: str, claim: Claim | None = None) -> dict[str, Any]:
         """Claim an epoch here, so that what comes home later is read in the right order."""
-        def act(place: FolderPlace) -> dict[str, Any]:
+        nothing: dict[str, Any] = {"highest": 0, "mine": True if claim else None, "claim": None}
+        try:
+            if claim is not None:
+                Path(self.where).mkdir(mode=0o700, parents=True, exist_ok=True)
+            elif not Path(self.where).is_dir():
+                return nothing
+            place = FolderPlace(self.where)
             mine = epochs.claim(place, run, claim) if claim else None
             highest = epochs.highest(place, run)
             said = epochs.read_claim(place, run, claim.epoch if claim else highest) if highest else None
-            return {"highest": highest, "mine": mine, "claim": said._asdict() if said else None}
-
-        if claim is not None and Path(self.where).parent.is_dir():
-            Path(self.where).mkdir(mode=0o700, exist_ok=True)
-        nothing = {"highest": 0, "mine": True if claim else None, "claim": None}
-        return self._try(act, nothing, lambda why: {**nothing, "problem": why})
+        except (PlaceError, OSError) as error:
+            return {**nothing, "problem": str(error)}
+        return {"highest": highest, "mine": mine, "claim": said._asdict() if said else None}
 
     def read(self, kept: Kept, one: StateFile, offset: int) -> Iterator[bytes]:
         """Read a file of a state."""
-        return FolderPlace(self.where).get(file_key(kept.state.run, kept.state.cell, kept.id, _inner(kept, one)), offset)
-
-    def _try(self, act: Callable[[FolderPlace], Any], absent: Any, failed: Callable[[str], Any] | None = None) -> Any:
-        if not Path(self.where).is_dir():
-            return absent
-        try:
-            return act(FolderPlace(self.where))
-        except PlaceError as error:
-            return failed(str(error)) if failed else ([], str(error))
+        return FolderPlace(self.where).get(
+            file_key(kept.state.run, kept.state.cell, kept.id, _inner(kept, one)), offset
+        )
 
 
 class BoxPlace:

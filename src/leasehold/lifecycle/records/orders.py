@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Arrival(NamedTuple):
-    """A run about to start on a box that has passed the gates: the box, its open connection, what it knows of the run."""
+    """A run about to start on a box that has passed the gates, over an open connection."""
 
     box: Box
     engine: Engine
@@ -30,6 +30,7 @@ class Arrival(NamedTuple):
     plan: Plan
     cells: tuple[str, ...]  # those that have not begun there
     results: Path
+    state: str = "absent"  # of the run there, before this start
 
 
 class Bring(Protocol):

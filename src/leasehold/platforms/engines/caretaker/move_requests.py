@@ -53,8 +53,6 @@ class MoveRequests:
         """Send the missing bytes and have the state laid."""
         return send(self._wire, laying, missing, source, tell)
 
-    def fetch(
-        self, laying: Laying, place: Mapping[str, Any], kept: Mapping[str, Any], tell: Tell
-    ) -> dict[str, Any]:
+    def fetch(self, laying: Laying, place: Mapping[str, Any], kept: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
         """Have the box copy a state out of a place that it sees, and lay it."""
         return fetch(self._wire, laying, place, kept, tell)

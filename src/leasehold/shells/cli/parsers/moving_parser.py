@@ -22,9 +22,14 @@ def move(parser: ArgumentParser) -> None:
     )
     add_run(parser)
     parser.add_argument(
-        "--to", required=True, metavar="BOX", help="local, the name of a saved box, or an address as lease run --on takes it"
+        "--to",
+        required=True,
+        metavar="BOX",
+        help="local, the name of a saved box, or an address as lease run --on takes it",
     )
-    parser.add_argument("--platform", default="", metavar="ID", help="with --to ssh:…: the platform of the box; remembered")
+    parser.add_argument(
+        "--platform", default="", metavar="ID", help="with --to ssh:…: the platform of the box; remembered"
+    )
     add_root(parser)
     parser.add_argument("--price", default="", metavar="1.98USD/h", help="what an hour of the new box costs")
     parser.add_argument(
