@@ -21,10 +21,11 @@ _MOST_HEADER = 100_000_000  # the limit of the safetensors library
 _LAST_WRITTEN = re.compile(  # Hugging Face, torch DCP, orbax, our own, Accelerate
     r"(?:trainer_state\.json|\.metadata|_CHECKPOINT_METADATA|leasehold\.json|random_states_\d+\.pkl)\Z"
 )
-_PASSING = re.compile(r"(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|\Z)", re.I)
+PASSING = re.compile(r"(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|\Z)", re.I)
 
 _Files = List[Tuple[str, int]]  # names below a state, and when each was written
 _State = Tuple[str, _Files]
+NO_END_MARK = "the folder has no end mark, such as trainer_state.json"
 
 
 class Found(NamedTuple):
@@ -55,7 +56,7 @@ def newest(root: str, pattern: str) -> Found:
     states = sorted(_states(root, pattern).items(), key=_age, reverse=True)
     passed: List[Tuple[str, str]] = []
     for place, (path, files) in enumerate(states[:_MOST_TRIED]):
-        why = _why_not(root, path, files, states[place + 1] if place + 1 < len(states) else None)
+        why = why_not_whole(root, path, files, states[place + 1] if place + 1 < len(states) else None)
         if not why:
             return Found(path, tuple(passed))
         passed.append((path, why))
@@ -70,7 +71,7 @@ def _states(root: str, pattern: str) -> Dict[str, _Files]:
         return states
     for found in walk(root):
         parts = found.path.split("/")
-        if not found.is_file or any(_PASSING.search(part) for part in parts):
+        if not found.is_file or any(PASSING.search(part) for part in parts):
             continue
         for depth in range(1, len(parts) + 1):
             path = "/".join(parts[:depth])
@@ -87,7 +88,7 @@ def _age(state: _State) -> Tuple[int, List[Tuple[int, str]]]:
     return max(written for _, written in files), parts
 
 
-def _why_not(root: str, path: str, files: _Files, before: Optional[_State]) -> str:
+def why_not_whole(root: str, path: str, files: _Files, before: Optional[_State]) -> str:
     """Return why a state cannot be used; empty if it is whole."""
     place = os.path.join(root, path)
     names = sorted(name for name, _ in files)
@@ -99,7 +100,7 @@ def _why_not(root: str, path: str, files: _Files, before: Optional[_State]) -> s
 
 def _unclosed(names: List[str], before: Optional[_State]) -> str:
     if not any(_LAST_WRITTEN.match(name) for name in names):
-        return "the folder has no end mark, such as trainer_state.json"
+        return NO_END_MARK
     there = {re.sub(r"\d+", "0", name) for name in names}
     lacks = [name for name, _ in before[1] if re.sub(r"\d+", "0", name) not in there] if before else []
     return "%s, which %s has, is not there" % (lacks[0], before[0]) if lacks and before else ""
