@@ -20,7 +20,9 @@ def yield_to_trainer() -> None:
     number = _IOPRIO_SET.get(os.uname().machine)
     if number is None:
         return
-    with contextlib.suppress(Exception):  # no ctypes, no libc, another kernel: the copy is then as polite as nice makes it
+    with contextlib.suppress(
+        Exception
+    ):  # no ctypes, no libc, another kernel: the copy is then as polite as nice makes it
         import ctypes
 
         ctypes.CDLL(None, use_errno=True).syscall(number, 1, 0, _IDLE)

@@ -80,7 +80,9 @@ class Bucket:
             return parse(answer.body)
         except BadReply as error:
             asked = self.asked(request)
-            raise PlaceError(REFUSED, "%s: cannot %s: the answer is not S3's: %s" % (asked.where, asked.verb, error)) from None
+            raise PlaceError(
+                REFUSED, "%s: cannot %s: the answer is not S3's: %s" % (asked.where, asked.verb, error)
+            ) from None
 
     def run(self, make: Callable[[], Request], take: Callable[[http.client.HTTPResponse], _T]) -> _T:
         """Send what `make` returns until `take` has read a good answer; raises PlaceError after bounded tries."""

@@ -68,7 +68,9 @@ class ObjectReader:
         if begin >= self.end:
             return
         if not self.head.ranged:
-            raise PlaceError(REFUSED, "%s: the store serves no ranges" % self.bucket.asked(Request("GET", self.key)).where)
+            raise PlaceError(
+                REFUSED, "%s: the store serves no ranges" % self.bucket.asked(Request("GET", self.key)).where
+            )
         self._first = b""
         spans = [(at, min(RANGE_BYTES, self.end - at)) for at in range(begin, self.end, RANGE_BYTES)]
         yield from self._in_order(spans)
@@ -91,7 +93,9 @@ class ObjectReader:
                 future.cancel()
             pool.shutdown(wait=True)
 
-    def _next(self, waiting: "Deque[Tuple[Future[None], bytearray, int]]", free: List[bytearray]) -> Iterator[memoryview]:
+    def _next(
+        self, waiting: "Deque[Tuple[Future[None], bytearray, int]]", free: List[bytearray]
+    ) -> Iterator[memoryview]:
         future, room, size = waiting.popleft()
         future.result()
         yield memoryview(room)[:size]
@@ -118,7 +122,9 @@ class ObjectReader:
         except Refused as refused:
             asked = self.bucket.asked(make())
             if refused.status in (412, 416):
-                raise PlaceError(UNREACHABLE, "%s: it was replaced while it was read; read it again" % asked.where) from None
+                raise PlaceError(
+                    UNREACHABLE, "%s: it was replaced while it was read; read it again" % asked.where
+                ) from None
             raise place_error(refused, asked) from None
 
     def _check(self, answer: http.client.HTTPResponse, at: int) -> None:

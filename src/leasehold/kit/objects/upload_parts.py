@@ -101,7 +101,9 @@ class PartedUpload:
         rows = []
         for sent in sorted(self._sent):
             check = "<ChecksumSHA256>%s</ChecksumSHA256>" % sent.sha256 if sent.sha256 else ""
-            rows.append('<Part><PartNumber>%d</PartNumber><ETag>"%s"</ETag>%s</Part>' % (sent.number, escape(sent.tag), check))
+            rows.append(
+                '<Part><PartNumber>%d</PartNumber><ETag>"%s"</ETag>%s</Part>' % (sent.number, escape(sent.tag), check)
+            )
         body = "<CompleteMultipartUpload>%s</CompleteMultipartUpload>" % "".join(rows)
         headers = (("Content-Type", "application/xml"),)
         request = Request("POST", self.key, (("uploadId", self.id),), headers, body.encode("utf-8"), verb="complete")

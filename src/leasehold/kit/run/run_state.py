@@ -59,6 +59,7 @@ class CellState:
         self.occupied = ""  # processes that unexpectedly write in its folders; it waits for them
         self.began: List[Dict[str, Any]] = []  # where attempts after the first began, by their own counter
         self.laid = ""  # epoch and name of the state from another box that its next attempt began with
+        self.arrived = 0  # the attempt that began with it
         self.came: List[Dict[str, Any]] = []  # the boxes where it was before, with the state that each gave on
         self.leaves = ""  # the box that received it: the attempt here is ended, and then the cell is given back
 
@@ -295,6 +296,7 @@ def _began(run: RunState, event: Dict[str, Any]) -> None:
 def _resumed_from(run: RunState, event: Dict[str, Any]) -> None:
     cell = _cell(run, event)
     cell.laid = "%s-%s" % (event.get("epoch"), event.get("state"))
+    cell.arrived = event.get("attempt", 0)
     chain = event.get("chain")
     cell.came = [one for one in chain if isinstance(one, dict)] if isinstance(chain, list) else []
 

@@ -77,6 +77,7 @@ class CellSeen(TypedDict, total=False):
     began: List[Dict[str, Any]]
     leaves: str
     laid: str
+    arrived: int
     came: List[Dict[str, Any]]
     alive: bool
     held: bool

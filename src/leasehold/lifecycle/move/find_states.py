@@ -10,6 +10,7 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.records.sweep_parts import sweep_of
+from leasehold.lifecycle.results.boxes_of_run import attempts_here
 from leasehold.model.run.note import Note, Report
 
 from .leave_old import Old
@@ -69,4 +70,4 @@ def _age(kept: Kept) -> tuple[int, int, float]:
 def attempts_of(old: Old, cell: str) -> int | None:
     """Return how many attempts the cell had on the old box; None if it does not answer."""
     cells: Mapping[str, Any] = (old.seen or {}).get("cells", {})
-    return int(cells[cell].get("attempt") or 0) if cell in cells else None
+    return attempts_here(cells[cell]) if cell in cells else None

@@ -101,6 +101,9 @@ def _lay(arrival: Arrival, cell: str, kept: Kept, given: Given, report: Report) 
 
 def facts_of(kept: Kept, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the journal of the new box says of a state."""
+    stays = [dict(one) for one in chain]
+    if stays:
+        stays[-1]["step"] = kept.state.step
     return {
         "box": kept.state.box,
         "run": kept.state.run,
@@ -108,7 +111,7 @@ def facts_of(kept: Kept, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "sha256": kept.manifest_sha256,
         "place": kept.place.where,
         "made_unix": kept.state.made_unix,
-        "chain": [dict(one) for one in chain],
+        "chain": stays,
     }
 
 

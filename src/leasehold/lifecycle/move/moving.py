@@ -186,7 +186,7 @@ def chain_of(home: Home, old: Old, cell: str, found: list[Kept]) -> list[dict[st
     newest = found[0].state if found else None
     if attempts is None and newest is not None:
         attempts = newest.attempt  # at least
-    return [*before, {"box": old.box, "attempts": attempts, "step": newest.step if newest else None}]
+    return [*before, {"box": old.box, "attempts": attempts}]
 
 
 def _refuse_finished(record: RunRecord, old: Old) -> None:

@@ -32,12 +32,15 @@ class Receipt:
     verified_unix: int
     nonfinite: tuple[dict[str, Any], ...] = ()  # files that hold NaN or infinity: path, nan, inf, where, more
     home_names: Mapping[str, str] = field(default_factory=dict)  # of files with another name here: cell/path, both
+    stays: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)  # of a run that moved: box, attempts
 
     def as_dict(self) -> dict[str, Any]:
         """Return the stored form; without such files it is the form from before that check existed."""
         held: dict[str, Any] = {"nonfinite": list(self.nonfinite)} if self.nonfinite else {}
         if self.home_names:
             held["home_names"] = dict(self.home_names)
+        if self.stays:
+            held["stays"] = {cell: list(stays) for cell, stays in self.stays.items()}
         return {
             "schema": RECEIPT_SCHEMA,
             "run": self.run,
@@ -77,6 +80,7 @@ def receipt_from_dict(value: dict[str, Any]) -> Receipt:
         verified_unix=value["verified_unix"],
         nonfinite=tuple(value.get("nonfinite", ())),
         home_names={str(path): str(name) for path, name in value.get("home_names", {}).items()},
+        stays={str(cell): tuple(stays) for cell, stays in value.get("stays", {}).items()},
     )
 
 
