@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 import stat
-from typing import BinaryIO, Callable, Dict, Optional
+from typing import Any, BinaryIO, Callable, Dict, Iterator
 
 from leasehold.kit.files.paths import OpenedBelow, UnsafePath, join_checked
 from leasehold.kit.files.sha256 import blocks, hash_blocks
@@ -72,7 +72,7 @@ class HeldFiles:
         """Open a file from its beginning; each reader has its own position."""
         fd = self._fds.get(path)
         if fd is not None:
-            return io.BufferedReader(_Reader(fd, False, self._meter), _BLOCK_BYTES)
+            return _buffered(_Reader(fd, False, self._meter))
         row = next(one for one in self._state.rows if one[0] == path)
         with _changed(path), OpenedBelow(self._root) as folder:
             fd, info = folder.open(path)
@@ -81,7 +81,7 @@ class HeldFiles:
         except SourceChanged:
             os.close(fd)
             raise
-        return io.BufferedReader(_Reader(fd, True, self._meter), _BLOCK_BYTES)
+        return _buffered(_Reader(fd, True, self._meter))
 
     @property
     def _root(self) -> str:
@@ -108,7 +108,7 @@ class _Reader(io.RawIOBase):
         self._at = max(0, base + offset)
         return self._at
 
-    def readinto(self, buffer: "bytearray") -> Optional[int]:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         data = os.pread(self._fd, len(buffer), self._at)
         buffer[: len(data)] = data
         self._at += len(data)
@@ -121,8 +121,12 @@ class _Reader(io.RawIOBase):
         super().close()
 
 
+def _buffered(raw: io.RawIOBase) -> BinaryIO:
+    return io.BufferedReader(raw, _BLOCK_BYTES)
+
+
 @contextlib.contextmanager
-def _changed(path: str):  # type: ignore[no-untyped-def]
+def _changed(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, UnsafePath) as error:

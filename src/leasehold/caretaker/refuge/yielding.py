@@ -1,4 +1,4 @@
-"""Stay out of the trainer's way: the lowest priority for processor and disk, and an optional limit of bytes a second."""
+"""Stay out of the trainer's way: the lowest priority for processor and disk, and a limit of bytes a second."""
 
 from __future__ import annotations
 

@@ -131,9 +131,9 @@ class Creator:
 
     def _holds(self, key: str, data: Optional[bytes] = None) -> Optional[bool]:
         """Return whether the key holds these bytes; None if it holds nothing."""
-        from .read_ranges import ObjectReader
-
         from leasehold.kit.refuge.place import Absent
+
+        from .read_ranges import ObjectReader
 
         try:
             blocks: Iterator[memoryview] = ObjectReader(self.bucket, key, 0, len(data or b"") + 1).open().blocks()

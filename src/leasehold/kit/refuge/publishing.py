@@ -36,6 +36,8 @@ def put_state(place: Place, state: State, opened: Opener, before: Optional[Calla
             before()
         _put_file(place, file_key(state.run, state.cell, name, one.path), one, opened, there)
     pause_at("refuge_files_written", "after")
+    if before is not None:
+        before()
     put_object(place, state_key(state.run, state.cell, name), data)
     pause_at("refuge_manifest_written", "after")
     return Kept(name, state, hashed)

@@ -62,6 +62,7 @@ class Pointer(NamedTuple):
     copied_unix: float
     best: str = ""
     pinned: Tuple[str, ...] = ()
+    best_value: Optional[float] = None
 
     @property
     def keeps(self) -> Tuple[str, ...]:
@@ -116,7 +117,7 @@ def parse_pointer(data: bytes, epoch: int) -> Pointer:
     value = _object(data, POINTER_SCHEMA)
     if value.get("epoch") != epoch:
         raise BadRecord("the pointer of epoch %d says epoch %r" % (epoch, value.get("epoch")))
-    best = value.get("best") or ""
+    best, best_value = value.get("best") or "", value.get("best_value")
     return Pointer(
         epoch=epoch,
         id=_id(value.get("id")),
@@ -126,6 +127,7 @@ def parse_pointer(data: bytes, epoch: int) -> Pointer:
         copied_unix=_time(value, "copied_unix"),
         best=_id(best) if best else "",
         pinned=tuple(_ids(value.get("pinned"))),
+        best_value=float(best_value) if isinstance(best_value, (int, float)) else None,
     )
 
 

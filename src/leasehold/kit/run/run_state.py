@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-from . import continued
+from . import continued, refuge_fold
 
 RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
 TERMINAL = (FINISHED, FAILED, STOPPED)
@@ -61,6 +61,8 @@ class CellState:
         self.laid = ""  # epoch and name of the state from another box that its next attempt began with
         self.arrived = 0  # the attempt that began with it
         self.came: List[Dict[str, Any]] = []  # the boxes where it was before, with the state that each gave on
+        self.refuge: Dict[str, Dict[str, Any]] = {}  # the newest state in each place off the box
+        self.refuge_failed: Dict[str, Dict[str, Any]] = {}  # places that the last copy did not reach, and why
         self.leaves = ""  # the box that received it: the attempt here is ended, and then the cell is given back
 
     def as_dict(self) -> Dict[str, Any]:
@@ -84,6 +86,8 @@ class RunState:
         self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
         self.left: Dict[str, Dict[str, Any]] = {}  # cells that moved to another box: {to, attempt}
+        self.refuge: Dict[str, Any] = {}  # where checkpoints are copied: {places, home, every_s, keep}
+        self.fenced: Dict[str, Any] = {}  # the run belongs to another box: {epoch, ours, box, home}
 
     @property
     def terminal(self) -> bool:
@@ -329,7 +333,7 @@ def _stop_requested(run: RunState, event: Dict[str, Any]) -> None:
 
 def _stopped(run: RunState, event: Dict[str, Any]) -> None:
     run.state = STOPPED
-    run.reason = event.get("reason", "")
+    run.reason, run.cause = event.get("reason", ""), event.get("cause", "")
     for cell in run.cells.values():
         if cell.state not in (FINISHED, FAILED):
             cell.state, cell.occupied = STOPPED, ""
@@ -386,4 +390,9 @@ _STEPS = {
     "stop_requested": _stop_requested,
     "run_stopped": _stopped,
     "resumed": _resumed,
+    "refuge_opened": refuge_fold.opened,
+    "refuge_copied": refuge_fold.copied,
+    "refuge_failed": refuge_fold.failed,
+    "refuge_fenced": refuge_fold.fenced,
+    "refuge_regained": refuge_fold.regained,
 }
