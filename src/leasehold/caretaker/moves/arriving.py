@@ -17,10 +17,11 @@ from leasehold.caretaker.wire.refused import Refused
 from leasehold.kit.files.atomic import fsync_folder, write_all, write_json
 from leasehold.kit.files.globbing import matching
 from leasehold.kit.files.paths import check_name, check_relative, join_checked
-from leasehold.kit.files.sha256 import blocks, hash_file, new_sha256
+from leasehold.kit.files.sha256 import hash_file, new_sha256
 
 DIFFERS = "state.differs"
 _SPARE_BYTES = 64 << 20
+_BLOCK_BYTES = 1 << 20
 
 
 class Part(NamedTuple):
@@ -50,9 +51,8 @@ class Arriving:
         for index, one in enumerate(self.parts):
             staged = self._staged(one)
             have = min(_size_of(staged), one.bytes)
-            if have < one.bytes or not os.path.exists(staged):
-                if not self._lies_there(one):
-                    found.append((index, have))
+            if (have < one.bytes or not os.path.exists(staged)) and not self._lies_there(one):
+                found.append((index, have))
         return found
 
     def need_room(self, lacking: Iterable[Tuple[int, int]]) -> None:
@@ -78,7 +78,7 @@ class Arriving:
                 )
             os.ftruncate(fd, offset)
             sha, at = new_sha256(one.bytes), 0
-            for block in blocks(lambda count: os.read(fd, min(count, offset - at)) if at < offset else b""):
+            while at < offset and (block := os.read(fd, min(_BLOCK_BYTES, offset - at))):
                 sha.update(block)
                 at += len(block)
             for chunk in read:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping
 
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.wire.refused import Refused
-from leasehold.kit.files.atomic import read_object, write_json
+from leasehold.kit.files.atomic import read_json, read_object, write_json
 from leasehold.kit.text.units import utc_minute
 
 MOVED, RACED = "run.moved", "move.raced"
@@ -60,6 +60,17 @@ def require_open(folder: RunFolder, args: Mapping[str, Any]) -> None:
     if not isinstance(epoch, int) or epoch <= int(fence["epoch"]):
         raise Refused(MOVED, say_moved(folder.run, fence))
     os.replace(folder.fence, "%s.before-%d" % (folder.fence, epoch))  # the run came back
+
+
+def keep_claim(folder: RunFolder, args: Mapping[str, Any]) -> None:
+    """Keep the claim under which home moved the run here: its checkpoints are published under that epoch."""
+    claim = args.get("claim")
+    if not isinstance(claim, dict) or type(claim.get("epoch")) is not int or not claim.get("nonce"):
+        return
+    known = read_json(folder.refuge_epoch) or {}
+    if int(known.get("epoch") or 0) < claim["epoch"]:
+        words = {key: str(claim.get(key) or "")[:_WORD_CHARS] for key in ("nonce", "home", "box", "lease")}
+        write_json(folder.refuge_epoch, dict(words, epoch=claim["epoch"]))
 
 
 def say_moved(run: str, fence: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a stopped run leaves for another box: the newest state that loads, hashed, and the files beside it."""
+"""What a stopped run leaves for another box: the newest state that is whole, hashed, and the files beside it."""
 
 from __future__ import annotations
 
@@ -7,39 +7,19 @@ import re
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple
 
+from leasehold.caretaker.refuge.found_states import Candidate, candidates, why_not
 from leasehold.caretaker.run.run_folder import RunFolder
-from leasehold.caretaker.run.work_clock import literal_part
-from leasehold.kit.files.globbing import Found, matching, walk
+from leasehold.kit.files.globbing import matching, walk
+from leasehold.kit.files.newest_checkpoint import PASSING, UNKNOWN, why_unended
 from leasehold.kit.files.paths import open_below
 from leasehold.kit.files.sha256 import blocks, hash_blocks
 from leasehold.kit.refuge.records import State, StateFile, encode_state
 
-_DIGITS = re.compile(r"\d+")
-_STEP = re.compile(r"(?:step|checkpoint|iter|it|ckpt)[=_-]?(\d+)", re.IGNORECASE)
-_UNFINISHED = (".tmp", ".part", ".partial", ".incomplete")
 _MOST_TORN = 20
+_AT_THE_END_S = 5.0  # a file last written so shortly before its trainer was killed may be half of one
+_DIGITS = re.compile(r"\d+")
 
 Tick = Callable[[int], None]
-
-
-class Unit(NamedTuple):
-    """One state on the disk: a file, or a folder with all its files."""
-
-    path: str  # relative to $LEASE_OUT
-    files: Tuple[str, ...]
-    mtime_ns: int
-
-    @property
-    def shape(self) -> str:
-        """Return the name without its numbers: states of one series share it."""
-        return _DIGITS.sub("#", self.path)
-
-    @property
-    def step(self) -> Optional[int]:
-        """Return the step in its name, if it names one beyond doubt."""
-        name = self.path.rpartition("/")[2]
-        said = _STEP.findall(name) or _DIGITS.findall(name.partition(".")[0])
-        return int(said[-1]) if len(said) == 1 and int(said[-1]) < 10**12 else None
 
 
 class Left(NamedTuple):
@@ -47,109 +27,100 @@ class Left(NamedTuple):
 
     state: State
     beside: Tuple[StateFile, ...]  # other files of $LEASE_OUT: curves, finished artifacts; no older states
-    torn: Tuple[str, ...]  # newer states that do not load, each with the reason
+    torn: Tuple[str, ...]  # newer states that are not whole, each with the reason
 
 
-def leave(
-    folder: RunFolder, plan: Mapping[str, Any], cell: str, facts: Mapping[str, Any], tick: Tick
-) -> Optional[Left]:
-    """Hash what the cell leaves; None if no state of it loads. facts: epoch, box, attempt."""
+class Leaver(NamedTuple):
+    """The attempt that wrote it: on which box and epoch, when it ended, whether a signal ended it."""
+
+    epoch: int
+    box: str
+    attempt: int
+    ended_unix: float
+    killed: bool
+
+
+def leave(folder: RunFolder, plan: Mapping[str, Any], cell: str, by: Leaver, tick: Tick) -> Optional[Left]:
+    """Hash what the cell leaves; None if no state of it is whole."""
     job = plan.get("job", {})
     pattern = str((job.get("checkpoint") or {}).get("path") or "").strip("/")
     out = folder.out(cell)
-    units = units_below(out, pattern)
+    found = in_order(candidates(out, pattern)) if pattern and os.path.isdir(out) else []
     torn: List[str] = []
-    for unit in units:
-        why = why_torn(out, unit)
+    for place, one in enumerate(found[:_MOST_TORN]):
+        why = why_torn(out, one, found[place + 1] if place + 1 < len(found) else None, by)
         if not why:
-            return _left(folder, cell, (unit, units), job, facts, tuple(torn), tick)
-        torn.append("%s: %s" % (unit.path, why))
-        if len(torn) >= _MOST_TORN:
-            break
+            return _left(folder, cell, (one, found), list(job.get("scratch") or ()), by, tuple(torn), tick)
+        torn.append("%s: %s" % (one.name, why))
     return None
 
 
-def units_below(out: str, pattern: str) -> List[Unit]:
-    """List the states that a pattern matches, the newest first."""
-    if not pattern:
-        return []
-    try:
-        hits = {one.path: one for listed in matching(out, [pattern, pattern + "/**"]) for one in listed if one.is_file}
-    except OSError:
-        return []
-    found: Dict[str, List[Found]] = {}
-    for one in hits.values():
-        name = os.path.basename(one.path)
-        if name.startswith(".") or name.endswith(_UNFINISHED):
-            continue
-        found.setdefault(_unit_of(one.path, literal_part(pattern)), []).append(one)
-    units = [
-        Unit(path, tuple(sorted(one.path for one in files)), max(one.info.st_mtime_ns for one in files))
-        for path, files in found.items()
-    ]
-    series = [unit for unit in units if _DIGITS.search(os.path.basename(unit.path))]
-    named = series or [unit for unit in units if os.path.basename(unit.path) != "index.json"] or units
-    return sorted(named, key=lambda unit: (unit.mtime_ns, unit.path), reverse=True)
+def in_order(found: List[Candidate]) -> List[Candidate]:
+    """Order states newest first: by step if all of one series name theirs, since a clock may have jumped."""
+    steps = [one.step for one in found]
+    same = len({_DIGITS.sub("#", one.name) for one in found}) == 1
+    if not same or None in steps or len(set(steps)) != len(steps):
+        return found
+    return sorted(found, key=lambda one: one.step or 0, reverse=True)
 
 
-def _unit_of(path: str, literal: str) -> str:
-    """Return the folder that is one state with all its files, such as checkpoint-500, else the file itself."""
-    parts = path.split("/")
-    below = 0 if not literal or literal == path else len(literal.split("/"))
-    for count in range(max(1, below), len(parts)):
-        name = parts[count - 1]
-        if count >= below and (_STEP.search(name) or name.endswith((".dcp", ".saved"))):
-            return "/".join(parts[:count])
-    return path
-
-
-def why_torn(out: str, unit: Unit) -> str:
-    """Return why a state does not load as far as its kind can be read, and empty if it does."""
-    from leasehold.kit.readers import Unreadable, guess_kind, read
-
-    for path in unit.files:
-        kind = guess_kind(path)
-        try:
-            full = os.path.join(out, path)
-            if kind == "bytes":
-                if not os.path.getsize(full) and len(unit.files) == 1:
-                    return "%s is empty" % path
-                continue
-            read(full, kind)
-        except (Unreadable, OSError) as error:
-            return "%s does not load: %s" % (path, error)
+def why_torn(out: str, one: Candidate, older: Optional[Candidate], by: Leaver) -> str:
+    """Return why a state of a stopped trainer cannot be relied on; empty if it can."""
+    why = why_not(out, one, older, True, time.time())
+    if why or not by.killed or one.made_ns / 1e9 < by.ended_unix - _AT_THE_END_S:
+        return why
+    for row in one.rows:
+        path = os.path.join(out, one.root, row[0])
+        if why_unended(path) == UNKNOWN and not _reads(path):
+            return "%s was written as its trainer was killed, and %s" % (row[0], UNKNOWN)
     return ""
 
 
+def _reads(path: str) -> bool:
+    """Return whether the file reads to its end as the kind that its name suggests."""
+    from leasehold.kit.readers import Unreadable, guess_kind, read  # few states come here
+
+    kind = guess_kind(path)
+    try:
+        return kind != "bytes" and bool(read(path, kind))
+    except (Unreadable, OSError):
+        return False
+
+
 def _left(
-    folder: RunFolder, cell: str, found: Tuple[Unit, List[Unit]], job: Mapping[str, Any], facts: Mapping[str, Any],
+    folder: RunFolder, cell: str, found: Tuple[Candidate, List[Candidate]], scratch: List[str], by: Leaver,
     torn: Tuple[str, ...], tick: Tick,
 ) -> Left:  # fmt: skip
-    unit, units = found
+    one, states = found
     out = folder.out(cell)
+    own = {_below(one.root, row[0]) for row in one.rows}
     state = State(
         run=folder.run,
         cell=cell,
-        epoch=int(facts.get("epoch") or 0),
-        box=str(facts.get("box") or ""),
-        attempt=int(facts.get("attempt") or 0),
-        step=unit.step,
-        number=unit.step or 0,
-        made_unix=round(unit.mtime_ns / 1e9, 3),
+        epoch=by.epoch,
+        box=by.box,
+        attempt=by.attempt,
+        step=one.step,
+        number=one.step or 0,
+        made_unix=round(one.made_ns / 1e9, 3),
         copied_unix=round(time.time(), 3),
-        kind="disk",
-        root="",
-        files=tuple(_hashed(out, path, tick) for path in unit.files),
+        kind=one.kind,
+        root=one.root,
+        files=tuple(_hashed(out, one.root, row[0], tick) for row in one.rows),
     )
-    others = {path for other in units if other is not unit for path in other.files}
-    scratch = _matched(out, list(job.get("scratch") or ()))
-    beside = [path for path in _plain_files(out) if path not in others and path not in scratch | set(unit.files)]
-    return Left(state, tuple(_hashed(out, path, tick) for path in beside), torn)
+    others = {_below(other.root, row[0]) for other in states if other is not one for row in other.rows}
+    dropped = own | others | _matched(out, scratch)
+    beside = [path for path in _plain_files(out) if path not in dropped]
+    return Left(state, tuple(_hashed(out, "", path, tick) for path in beside), torn)
+
+
+def _below(root: str, path: str) -> str:
+    return "%s/%s" % (root, path) if root else path
 
 
 def _plain_files(out: str) -> Iterator[str]:
     for one in walk(out):
-        if one.is_file and not one.path.endswith(_UNFINISHED):
+        if one.is_file and not any(PASSING.search(part) for part in one.path.split("/")):
             yield one.path
 
 
@@ -159,8 +130,8 @@ def _matched(out: str, patterns: List[str]) -> Set[str]:
     return {one.path for listed in matching(out, [str(item) for item in patterns]) for one in listed}
 
 
-def _hashed(out: str, path: str, tick: Tick) -> StateFile:
-    fd = open_below(out, path)
+def _hashed(out: str, root: str, path: str, tick: Tick) -> StateFile:
+    fd = open_below(out, _below(root, path))
     try:
         size, sha256 = hash_blocks(blocks(lambda count: os.read(fd, count)), each=lambda block: tick(len(block)))
     finally:

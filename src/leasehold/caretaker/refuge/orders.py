@@ -27,7 +27,7 @@ class RefugeFiles:
         self.order = os.path.join(self.path, "order.json")
         self.said = os.path.join(self.path, "said.json")
         self.progress = os.path.join(self.path, "progress.json")
-        self.claim = os.path.join(folder.path, "refuge-epoch.json")  # one for all cells of a run
+        self.claim = folder.refuge_epoch  # one for all cells of a run
 
     def cell(self, cell: str) -> str:
         """Return the record of a cell's copies."""

@@ -1,4 +1,4 @@
-"""Requests of a move: fence a run that goes on elsewhere, list and hash what it left, lay a state for its next start."""
+"""Requests of a move: fence a run that goes on elsewhere, hash what it left, lay a state for its next start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fence_run(request: Request) -> None:
 
 
 def left_state(request: Request) -> None:
-    """Hash the newest state of a cell that loads, and the files beside it; reply {upto} meanwhile, then what is left."""
+    """Hash the newest whole state of a cell and the files beside it; reply {upto} meanwhile, then what is left."""
     folder = folder_of(request)
     plan = folder.read_plan()
     cell = check_name(request.args.get("cell"), "cell")
@@ -49,8 +49,15 @@ def left_state(request: Request) -> None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     if is_held(folder.cell_lock(cell)):
         raise Refused("run.alive", "%s, cell %s is still at work here" % (folder.run, cell))
-    facts = {key: request.args.get(key) for key in ("epoch", "box", "attempt")}
-    left = leaving.leave(folder, plan, cell, facts, _teller(request))
+    seen = observe(folder)["cells"].get(cell, {})
+    by = leaving.Leaver(
+        epoch=int(request.args.get("epoch") or 0),
+        box=str(request.args.get("box") or ""),
+        attempt=int(seen.get("attempt") or 0),
+        ended_unix=float(seen.get("ended_unix") or 0.0),
+        killed=seen.get("signal") is not None or bool(seen.get("lost")) or bool(seen.get("unseen")),
+    )
+    left = leaving.leave(folder, plan, cell, by, _teller(request))
     request.reply(leaving.described(left) if left else {"id": ""})
 
 

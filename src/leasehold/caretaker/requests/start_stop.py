@@ -70,6 +70,7 @@ def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
             ownership.require(folder, request.args)
         if not slurm.is_slurm(plan):
             roster.wish_for(folder, new, request.args.get("given") if new or opened else None)
+        fence.keep_claim(folder, request.args)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             woken = wake(folder) if (seen["proof_age_s"] or 0.0) > _SILENT_S else []
             request.reply(dict(seen, did="attached", woken=woken))
@@ -100,6 +101,7 @@ def resume(request: Request) -> None:
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
             ownership.hold_again(folder, request.args)
+            fence.keep_claim(folder, request.args)
             _prepare_cells(folder, plan)
             _forget_stop(folder)
             place = _keep_private(request, folder, request.args.get("environment"))

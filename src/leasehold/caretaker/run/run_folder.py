@@ -48,6 +48,7 @@ class RunFolder:
     cleared = _InRun("cleared.json")  # processes that a person called harmless though they work in these folders
     pulled = _InRun("pulled.json")  # which ending of the run home has, verified
     hush = _InRun("hush")  # its presence ends the reminders
+    refuge_epoch = _InRun("refuge-epoch.json")  # the epoch under which its checkpoints are published
     fence = _InRun("fence.json")  # the run goes on on another box, from this epoch on
 
     def __init__(self, path: str) -> None:

@@ -32,7 +32,7 @@ from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
 from leasehold.lifecycle.preflight.secret_tier import record_place, refuse_shared, warn_shared
 from leasehold.lifecycle.project.code_tree import CodeTree
 from leasehold.lifecycle.project.resolve import Share, environment_of, resolve
-from leasehold.lifecycle.records.orders import Arrival, Bring
+from leasehold.lifecycle.records.orders import Arrival, Bring, Where
 from leasehold.lifecycle.results import kept_code
 from leasehold.lifecycle.tell import handbook, notify
 from leasehold.model.job.job import Job
@@ -117,7 +117,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
             wanted = resolve(job, tree.sha256, profile, again, order.share, tree.identity)
             plan = as_begun(ledger, still_promised(home, wanted), tree, report)
-        leaves = order.absent_on or (order.bring.leaves(home, plan, box, report) if order.bring else "")
+        leaves = order.absent_on or (order.bring.leaves(home, plan, Where(box.name, box.root)) if order.bring else "")
         refuse_elsewhere(home, plan, box, leaves)
         before = books.run_called(ledger, plan.run)
         engine = engine or connect(home, box, report)
@@ -133,21 +133,13 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             if order.trains and not (order.again or order.alongside or order.share.part):
                 refuse_lost_thread(ledger, engine, plan, lease, tree, report)
             arrive(home, lease, (box, engine), None if leaves else before, order.results, report)
-            gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
-            _pass_plan(home, order, engine, (job, tree), gatekeeper)
-            if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
-                gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
-            met = order.met or Met(engine)
-            signs = None if met.audit else readings(home.shelf(tree.project), box, bool(order.price or lease.price))
-            _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
+            _admit(home, (order, plan, lease), engine, (job, tree), profile, report)
         else:
             meet(home, lease, (box, engine), report)
         if tree.data and state in ("absent", "failed", "stopped"):
             engine = upload(box, engine, tree.data, report)
-        begun = before_start.get("cells", {}) if not leaves or state not in ("absent", "failed", "stopped") else {}
-        new = tuple(cell for cell in plan.cells if cell not in begun)
-        arrival = Arrival(box, engine, lease, profile, plan, new, order.results, state)
-        moved = order.bring.lay(home, arrival, report) if order.bring and new and order.trains else {}
+        arrival = _arrival((order, plan, lease), engine, profile, before_start, leaves)
+        moved = order.bring.lay(home, arrival, report) if order.bring and arrival.cells and order.trains else {}
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
             asked = (order, plan, lease)
             facts, private, seen = _ask_to_start(home, asked, engine, profile, tree, state, moved, report)
@@ -166,6 +158,34 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
     if order.bring and (moved or leaves):
         order.bring.started(home, arrival, report)
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
+
+
+def _admit(
+    home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, job_tree: tuple[Any, CodeTree],
+    profile: Profile, report: Report,
+) -> None:  # fmt: skip
+    """Pass the gates of a box that does not know the run."""
+    order, plan, lease = asked
+    job, tree = job_tree
+    gatekeeper = Gatekeeper(home.ledger, report, lease.id, plan.run, order.skips)
+    _pass_plan(home, order, engine, job_tree, gatekeeper)
+    if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
+        gatekeeper.pass_through(judge_no_smoke(job.name, order.box.name, meter))
+    met = order.met or Met(engine)
+    signs = None if met.audit else readings(home.shelf(tree.project), order.box, bool(order.price or lease.price))
+    _pass_gates(replace(met, signs=signs), profile, job_tree, gatekeeper, lease)
+
+
+def _arrival(
+    asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, profile: Profile, seen: RunSeen, leaves: str
+) -> Arrival:
+    """Describe what is about to start, and which cells have not begun on this box."""
+    order, plan, lease = asked
+    state = str(seen["state"])
+    anew = bool(leaves) and state in ("absent", "failed", "stopped")
+    new = tuple(cell for cell in plan.cells if anew or cell not in seen.get("cells", {}))
+    where = Where(order.box.name, order.box.root)
+    return Arrival(where, engine, lease, profile, plan, new, order.results, state)
 
 
 def _ask_to_start(

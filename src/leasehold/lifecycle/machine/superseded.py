@@ -79,6 +79,6 @@ def stopped_since(home: Home, seq: int) -> list[str]:
 def _say(home: Home, lease: str, run: str, data: Mapping[str, Any]) -> str:
     bills = "" if not books.find_lease(home.ledger, lease).open else f"; {lease} still bills: lease down {lease}"
     return (
-        f"{data.get('box')} answers, and {run} still trained there although it goes on on {data.get('to')}: it was fenced "
-        f"and told to stop, and what it made there does not count{bills}"
+        f"{data.get('box')} answers, and {run} still trained there although it goes on on {data.get('to')}: it was "
+        f"fenced and told to stop, and what it made there does not count{bills}"
     )

@@ -16,7 +16,7 @@ from .places import Place
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from leasehold.lifecycle.machine.box import Box
+    from leasehold.lifecycle.records.orders import Where
 
 BEGUN, LAID, MOVED = "move_begun", "move_laid", "run_moved"
 
@@ -33,13 +33,17 @@ class Move:
     epoch: int
     nonce: str
 
-    def goes_to(self, box: Box) -> bool:
+    def goes_to(self, where: Where) -> bool:
         """Return whether the move goes to this box and folder."""
-        return (self.to, self.root) == (box.name, box.root)
+        return (self.to, self.root) == where
 
     def claim(self, home: str, at_unix: float) -> Claim:
         """Return the claim of its epoch."""
         return Claim(self.epoch, self.nonce, home, self.to, self.lease, at_unix)
+
+    def at_start(self, ledger: Ledger) -> dict[str, Any]:
+        """Return what the new box needs at its start: the epoch that opens its fence, and the claim it publishes by."""
+        return {"epoch": self.epoch, "claim": dict(self.claim(ledger.home_id, time.time())._asdict())}
 
 
 def pending(ledger: Ledger, run: str) -> Move | None:
@@ -62,12 +66,12 @@ def known_epoch(ledger: Ledger, run: str) -> int:
     return max((int(event.data["epoch"]) for event in ledger.events(run=run, kind=BEGUN)), default=0)
 
 
-def begin(ledger: Ledger, leaving: tuple[str, str, str], to: tuple[str, str], highest: int) -> Move:
+def begin(ledger: Ledger, leaving: tuple[str, str, str], to: Where, highest: int) -> Move:
     """Write down a new move before its first act. leaving: run, lease and box; to: box and root."""
     run, lease, box = leaving
-    epoch = max(highest, known_epoch(ledger, run)) + 1
-    move = Move(run, lease, box, *to, epoch=epoch, nonce=os.urandom(12).hex())
-    ledger.append(BEGUN, lease=lease, run=run, box=box, to=to[0], root=to[1], epoch=epoch, nonce=move.nonce)
+    epoch = max(1, highest, known_epoch(ledger, run)) + 1  # the first box claims 1 by itself
+    move = Move(run, lease, box, to.box, to.root, epoch, os.urandom(12).hex())
+    ledger.append(BEGUN, lease=lease, run=run, box=box, to=to.box, root=to.root, epoch=epoch, nonce=move.nonce)
     return move
 
 

@@ -49,11 +49,10 @@ def on_disk(old: Old, run: str, cell: str, epoch: int, tell: Tell, report: Repor
     """Have the old box hash the newest state of a cell that loads there; one that is torn is reported."""
     if old.engine is None or old.seen is None or cell not in old.seen.get("cells", {}):
         return None
-    attempt = int(old.seen["cells"][cell].get("attempt") or 0)
-    if not attempt:
+    if not old.seen["cells"][cell].get("attempt"):
         return None
     try:
-        answer = old.engine.moves.left(run, cell, {"epoch": epoch, "box": old.box, "attempt": attempt}, tell)
+        answer = old.engine.moves.left(run, cell, {"epoch": epoch, "box": old.box}, tell)
     except BoxError as error:
         report(Note("warning", f"{old.box}: what cell {cell} saved cannot be read: {error.message}"))
         return None

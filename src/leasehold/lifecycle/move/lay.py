@@ -28,6 +28,7 @@ class Given:
 
     home_id: str
     epoch: int
+    box: str  # that the run leaves
     chain: Mapping[str, Sequence[Mapping[str, Any]]]  # by cell: the boxes where it was so far
 
 
@@ -78,18 +79,18 @@ def _lay(arrival: Arrival, cell: str, kept: Kept, given: Given, report: Report) 
         state=kept.id,
         files=kept.files,
         pattern=arrival.plan.job.checkpoint.path,
-        facts=facts_of(kept, given.chain.get(cell, ())),
+        facts=facts_of(kept, given, cell),
     )
     missing = moves.missing(laying)
     if missing is None:
-        report(Note("state_there", f"cell {cell}: {say_state(kept)} lies on {arrival.box.name} already"))
+        report(Note("state_there", f"cell {cell}: {say_state(kept)} lies on {arrival.where.box} already"))
         return
     size = sum(laying.files[one.number].bytes - one.offset for one in missing)
-    progress = _Progress(f"cell {cell}: {say_state(kept)}", arrival.box.name, size, report)
+    progress = _Progress(f"cell {cell}: {say_state(kept)}", arrival.where.box, size, report)
     if isinstance(kept.place, BoxPlace) and _sees(arrival, kept):
         key = {"run": kept.state.run, "cell": kept.state.cell, "id": kept.id, "root": kept.state.root}
         moves.fetch(laying, kept.place.spec, key, progress.more)
-        progress.end(f"{arrival.box.name} read it from {kept.place.where} itself")
+        progress.end(f"{arrival.where.box} read it from {kept.place.where} itself")
         return
 
     def source(one: StateFile, offset: int) -> Iterator[bytes]:
@@ -99,13 +100,13 @@ def _lay(arrival: Arrival, cell: str, kept: Kept, given: Given, report: Report) 
     progress.end(f"streamed from {kept.place.where}")
 
 
-def facts_of(kept: Kept, chain: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def facts_of(kept: Kept, given: Given, cell: str) -> dict[str, Any]:
     """Return what the journal of the new box says of a state."""
-    stays = [dict(one) for one in chain]
+    stays = [dict(one) for one in given.chain.get(cell, ())]
     if stays:
         stays[-1]["step"] = kept.state.step
     return {
-        "box": kept.state.box,
+        "box": given.box or kept.state.box,
         "run": kept.state.run,
         "step": kept.state.step,
         "sha256": kept.manifest_sha256,

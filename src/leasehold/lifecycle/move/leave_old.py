@@ -94,8 +94,8 @@ def _believe_gone(home: Home, old: Old, lease: Lease, move: Move, ask: Ask) -> N
         return
     question = (
         f"{old.box} does not answer ({old.why}); whether {move.run} still trains there is unknown.\n"
-        f"If it does, it goes on until it sees the claim of the next epoch or this home reaches it; what it saves then\n"
-        "does not count, and it bills until `lease down`. If the box is gone, or you accept that"
+        f"If it does, it goes on until it sees the claim of the next epoch or this home reaches it; what it saves\n"
+        "then does not count, and it bills until `lease down`. If the box is gone, or you accept that"
     )
     require_phrase(ask, question, f"{old.box} is gone", "nothing was moved")
     _record(home, move, SAID)

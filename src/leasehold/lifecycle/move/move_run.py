@@ -1,4 +1,4 @@
-"""`lease move`: put a run on another box, with the code and job that it began with and the newest state that is whole."""
+"""`lease move`: put a run on another box, with the code and job that it began with and its newest whole state."""
 
 from __future__ import annotations
 

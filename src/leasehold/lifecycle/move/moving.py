@@ -17,9 +17,8 @@ from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
-from leasehold.lifecycle.records.orders import Arrival
+from leasehold.lifecycle.records.orders import Arrival, Where
 from leasehold.model.lease.lease import RunRecord
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan
@@ -45,16 +44,16 @@ class Moving:
     grace_s: float = 30.0
     laid: dict[str, Kept] = field(default_factory=dict)
 
-    def leaves(self, home: Home, plan: Plan, box: Box, report: Report) -> str:
-        """Return the lease that the run may leave for this box; empty: it stays where it is."""
+    def leaves(self, home: Home, plan: Plan, where: Where) -> str:
+        """Return the lease that the run may leave to go there; empty: it stays where it is."""
         known = books.run_called(home.ledger, plan.run)
         if known is None:
             return ""
         begun = claims.pending(home.ledger, plan.run)
-        if begun is not None and begun.goes_to(box):
+        if begun is not None and begun.goes_to(where):
             return begun.lease
         lease = books.find_lease(home.ledger, known.lease)
-        here = (lease.box, lease.root) == (box.name, box.root)
+        here = (lease.box, lease.root) == where
         if here:  # it comes back from a move that did not end, or the box lost the run's folder
             return known.lease if begun is not None or self.asked else ""
         return known.lease if self.asked or not lease.open or _has_ended(home, known) else ""
@@ -63,7 +62,7 @@ class Moving:
         """Lay the newest states before the start; return what the box needs to know at its start."""
         run = arrival.plan.run
         record, begun = books.run_called(home.ledger, run), claims.pending(home.ledger, run)
-        if begun is not None and begun.goes_to(arrival.box):
+        if begun is not None and begun.goes_to(arrival.where):
             move: Move | None = begun
         elif record is None or not (record.seq or record.state not in ("planned", "absent")):
             return self._find_again(home, arrival, report)  # as far as this home knows it never began anywhere
@@ -72,7 +71,7 @@ class Moving:
         here = record is not None and record.lease == arrival.lease.id
         if move is None and begun is None and here and arrival.state != "absent":
             return {}  # it stopped here: a resume, not a move
-        if move is None and not self.leaves(home, arrival.plan, arrival.box, report):
+        if move is None and not self.leaves(home, arrival.plan, arrival.where):
             return self._find_again(home, arrival, report)
         whence = books.find_lease(home.ledger, move.lease if move else record.lease) if record else arrival.lease
         old = leave_old.visit(home, whence, run, report)
@@ -84,7 +83,7 @@ class Moving:
     def started(self, home: Home, arrival: Arrival, report: Report) -> None:
         """Record that the run goes on on the new box."""
         begun = claims.pending(home.ledger, arrival.plan.run)
-        if begun is None or not begun.goes_to(arrival.box):
+        if begun is None or not begun.goes_to(arrival.where):
             return
         home.ledger.append(
             claims.MOVED, lease=arrival.lease.id, run=begun.run, left=begun.lease, box=begun.box, to=begun.to,
@@ -103,7 +102,7 @@ class Moving:
             self._refuse_unsaved(arrival, record, old, places, home)
             _refuse_foreign(home, record.run, highest, claim, old)
             lease = books.find_lease(home.ledger, record.lease)
-            whence, whither = (record.run, lease.id, lease.box), (arrival.box.name, arrival.box.root)
+            whence, whither = (record.run, lease.id, lease.box), arrival.where
             seen = max(highest, int(((old.seen or {}).get("fence") or {}).get("epoch") or 0))
             move = claims.begin(home.ledger, whence, whither, seen)
         if move.lease != arrival.lease.id:
@@ -112,7 +111,7 @@ class Moving:
         for problem in claims.claim_everywhere(home.ledger, places, move):
             report(Note("warning", f"epoch {move.epoch} could not be claimed in {problem}"))
         if move.lease == arrival.lease.id and arrival.state != "absent":
-            return {"epoch": move.epoch}  # it comes back to its own disk
+            return move.at_start(home.ledger)  # it comes back to its own disk
         found = in_places(home, record.run, arrival.cells, places, report)
         for cell in arrival.cells:
             disk = on_disk(old, record.run, cell, max(1, move.epoch - 1), lambda count: None, report)
@@ -125,15 +124,17 @@ class Moving:
     ) -> dict[str, Any]:  # fmt: skip
         record, old = left
         chain = {cell: chain_of(home, old, cell, found[cell]) for cell in arrival.cells}
-        given = Given(home.ledger.home_id, move.epoch, chain)
+        given = Given(home.ledger.home_id, move.epoch, old.box, chain)
         for cell in arrival.cells:
             kept = lay_newest(arrival, cell, found[cell], given, report)
             if kept is not None:
                 self.laid[cell] = kept
             elif not self.from_start and attempts_of(old, cell) != 0:
-                raise _no_state(record.run, cell, arrival.box.name, old)
+                raise _no_state(record.run, cell, arrival.where.box, old)
             else:
-                report(Note("warning", f"cell {cell} begins at step 0 on {arrival.box.name}: no state of it was found"))
+                report(
+                    Note("warning", f"cell {cell} begins at step 0 on {arrival.where.box}: no state of it was found")
+                )
         lease = books.find_lease(home.ledger, move.lease)
         lost = lost_work(record, lease, old, next(iter(self.laid.values()), None))
         home.ledger.append(
@@ -142,11 +143,11 @@ class Moving:
                     for cell, kept in self.laid.items()},
         )  # fmt: skip
         for cell, kept in self.laid.items():
-            text = f"cell {cell} goes on from {say_state(kept)} of {kept.state.box}, found in {kept.place.where}"
+            text = f"cell {cell} goes on from {say_state(kept)} of {old.box}, found in {kept.place.where}"
             data = {"cell": cell, "state": kept.id, "step": kept.state.step, "place": kept.place.where}
             report(Note("resumes_from", text, data))
         report(Note("lost", f"trained and not in it: {lost.words}", lost.as_dict()))
-        return {"epoch": move.epoch}
+        return move.at_start(home.ledger)
 
     def _find_again(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
         """Look for states of a run that this home never began, or whose box lost its disk; most runs have none."""
@@ -154,7 +155,9 @@ class Moving:
 
     def places(self, home: Home, arrival: Arrival, old: Old) -> list[Place]:
         """List the places that may keep states: those that the new box sees, this home, those that the old box sees."""
-        found: list[Place] = [BoxPlace(arrival.engine, arrival.box.name, folder) for folder in folders_of(arrival.plan)]
+        found: list[Place] = [
+            BoxPlace(arrival.engine, arrival.where.box, folder) for folder in folders_of(arrival.plan)
+        ]
         found.append(HomePlace(arrival.results))
         if old.engine is not None and old.seen is not None:
             known = books.run_called(home.ledger, arrival.plan.run)
@@ -169,7 +172,7 @@ class Moving:
             return
         found = in_places(home, record.run, arrival.cells, places, lambda note: None)
         if not any(found.values()):
-            raise _no_state(record.run, arrival.cells[0], arrival.box.name, old, names_none=True)
+            raise _no_state(record.run, arrival.cells[0], arrival.where.box, old, names_none=True)
 
 
 def folders_of(plan: Plan) -> list[str]:

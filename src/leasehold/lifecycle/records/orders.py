@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
-    from leasehold.lifecycle.machine.box import Box
     from leasehold.lifecycle.project.code_tree import CodeTree
     from leasehold.model.job.job import Job
     from leasehold.model.lease.lease import Lease
@@ -20,10 +19,17 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 
+class Where(NamedTuple):
+    """A box by its name here, and our folder on it."""
+
+    box: str
+    root: str
+
+
 class Arrival(NamedTuple):
     """A run about to start on a box that has passed the gates, over an open connection."""
 
-    box: Box
+    where: Where
     engine: Engine
     lease: Lease
     profile: Profile
@@ -36,8 +42,8 @@ class Arrival(NamedTuple):
 class Bring(Protocol):
     """Bring the work that a run did on other boxes to the one where it starts next."""
 
-    def leaves(self, home: Home, plan: Plan, box: Box, report: Report) -> str:
-        """Return the lease that the run may leave for this box; empty: it stays where it is."""
+    def leaves(self, home: Home, plan: Plan, where: Where) -> str:
+        """Return the lease that the run may leave to go there; empty: it stays where it is."""
 
     def lay(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
         """Lay the newest states before the start; return what the box needs to know at its start. May be repeated."""
