@@ -85,6 +85,11 @@ class Mover:
         done = self.person.lease("box", "add", name, pasted(box), *words)
         assert done.code == 0, done.said
 
+    def add_local(self, name: str) -> None:
+        """Put a folder of this machine into the book as a box."""
+        done = self.person.lease("box", "add", name, "local", "--root", str(self.person.folder / name))
+        assert done.code == 0, done.said
+
     def hold(self, step: int) -> None:
         """Hold every trainer at a step."""
         write_atomic(str(self.side / "hold"), b"%d" % step)
@@ -123,8 +128,13 @@ class Mover:
 
 def events(box: SshBox, *kinds: str) -> List[Dict[str, Any]]:
     """Read events of these kinds from the journals of a box's runs."""
+    return local_events(box.home / ".leasehold", *kinds)
+
+
+def local_events(root: Path, *kinds: str) -> List[Dict[str, Any]]:
+    """Read events of these kinds from the journals below a root."""
     found: List[Dict[str, Any]] = []
-    for path in sorted((box.home / ".leasehold" / "active").glob("mover-*/journal.jsonl")):
+    for path in sorted((root / "active").glob("mover-*/journal.jsonl")):
         found += journal.read_from(str(path), 0)[0]
     return [event for event in found if not kinds or event["k"] in kinds]
 

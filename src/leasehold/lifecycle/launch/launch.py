@@ -184,8 +184,7 @@ def _arrival(
     state = str(seen["state"])
     anew = bool(leaves) and state in ("absent", "failed", "stopped")
     new = tuple(cell for cell in plan.cells if anew or cell not in seen.get("cells", {}))
-    where = Where(order.box.name, order.box.root)
-    return Arrival(where, engine, lease, profile, plan, new, order.results, state)
+    return Arrival(Where(order.box.name, order.box.root), engine, lease, profile, plan, new, order.results, state)
 
 
 def _ask_to_start(
