@@ -198,6 +198,14 @@ def _epoch(request: Request) -> int:
 
 def _place(request: Request) -> Place:
     wanted = request.args.get("place") or {}
+    if wanted.get("bucket"):
+        from leasehold.kit.objects.object_place import open_bucket  # brings ssl
+
+        environ = {str(key): str(value) for key, value in (wanted.get("environ") or {}).items()}
+        try:
+            return open_bucket(str(wanted["bucket"]), environ)
+        except PlaceError as error:
+            raise Refused("refuge.%s" % error.kind, str(error)) from None
     folder = str(wanted.get("folder") or "")
     if not folder.startswith("/"):
         raise Refused("wire.bad_request", "a place is a folder of this box")

@@ -15,10 +15,12 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask
+from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.launch.launch import secret_values
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.records.orders import Arrival, Where
+from leasehold.lifecycle.records.sweep_parts import sweep_of
 from leasehold.model.lease.lease import RunRecord
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan
@@ -29,7 +31,7 @@ from .find_states import attempts_of, in_places, on_disk
 from .lay import Given, lay_newest, say_state
 from .leave_old import Old
 from .lost_work import lost_work
-from .places import BoxPlace, HomePlace, Kept, Place
+from .places import BUCKET, BoxPlace, HomePlace, Kept, Place
 
 _ENDED = ("stopped", "failed")
 
@@ -143,27 +145,70 @@ class Moving:
                     for cell, kept in self.laid.items()},
         )  # fmt: skip
         for cell, kept in self.laid.items():
-            text = f"cell {cell} goes on from {say_state(kept)} of {old.box}, found in {kept.place.where}"
-            data = {"cell": cell, "state": kept.id, "step": kept.state.step, "place": kept.place.where}
-            report(Note("resumes_from", text, data))
+            say_resumes(cell, kept, old.box, report)
         report(Note("lost", f"trained and not in it: {lost.words}", lost.as_dict()))
         return move.at_start(home.ledger)
 
     def _find_again(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
-        """Look for states of a run that this home never began, or whose box lost its disk; most runs have none."""
+        """Look for states that other boxes made of cells which have not begun here; most runs have none."""
+        if not arrival.plan.job.checkpoint.path:
+            return {}
+        places = self.places(home, arrival, None)
+        found = in_places(home, arrival.plan.run, arrival.cells, places, report)
+        if not any(found.values()):
+            return {}
+        if sweep_of(arrival.plan.run) != arrival.plan.run:
+            return self._lay_cells(home, arrival, found, report)
+        return self._adopt(home, arrival, places, found, report)
+
+    def _lay_cells(
+        self, home: Home, arrival: Arrival, found: Mapping[str, list[Kept]], report: Report
+    ) -> dict[str, Any]:
+        """Lay the newest states of a sweep's cells that this box was given: the box that had them is silent."""
+        for cell in arrival.cells:
+            states = sorted(found[cell], key=lambda one: (one.state.number, one.state.made_unix), reverse=True)
+            chain = {cell: [{"box": states[0].state.box, "attempts": states[0].state.attempt}]} if states else {}
+            kept = lay_newest(arrival, cell, states, Given(home.ledger.home_id, 1, "", chain), report)
+            if kept is not None:
+                say_resumes(cell, kept, kept.state.box, report)
         return {}
 
-    def places(self, home: Home, arrival: Arrival, old: Old) -> list[Place]:
+    def _adopt(
+        self, home: Home, arrival: Arrival, places: list[Place], found: Mapping[str, list[Kept]], report: Report
+    ) -> dict[str, Any]:
+        """Continue a run that another home, or a box that this one forgot, began: a person must say so."""
+        run = arrival.plan.run
+        highest, claim = claims.highest_in(places, run)
+        newest = next(kept[0] for kept in found.values() if kept)
+        box = str(claim.get("box") or newest.state.box or "another box")
+        question = (
+            f"{newest.place.where} keeps {say_state(newest)} of {run}, made on {box}; this home did not begin it and\n"
+            "cannot tell whether it still trains there. Its trainer there ends when it sees the next epoch's claim.\n"
+            "(`lease run --again` starts another run at step 0.) To continue it here"
+        )
+        require_phrase(self.ask, question, f"continue {run}", "nothing was started")
+        move = claims.begin(home.ledger, (run, arrival.lease.id, box), arrival.where, highest)
+        for problem in claims.claim_everywhere(home.ledger, places, move):
+            report(Note("warning", f"epoch {move.epoch} could not be claimed in {problem}"))
+        chain = {cell: [{"box": box, "attempts": kept[0].state.attempt}] for cell, kept in found.items() if kept}
+        given = Given(home.ledger.home_id, move.epoch, box, chain)
+        for cell in arrival.cells:
+            kept = lay_newest(arrival, cell, found[cell], given, report)
+            if kept is not None:
+                self.laid[cell] = kept
+                say_resumes(cell, kept, box, report)
+        return move.at_start(home.ledger)
+
+    def places(self, home: Home, arrival: Arrival, old: Old | None) -> list[Place]:
         """List the places that may keep states: those that the new box sees, this home, those that the old box sees."""
-        found: list[Place] = [
-            BoxPlace(arrival.engine, arrival.where.box, folder) for folder in folders_of(arrival.plan)
-        ]
+        plan, where = arrival.plan, arrival.where.box
+        found: list[Place] = [BoxPlace(arrival.engine, where, *one) for one in refuges_of(plan, plan.environment)]
         found.append(HomePlace(arrival.results))
-        if old.engine is not None and old.seen is not None:
-            known = books.run_called(home.ledger, arrival.plan.run)
-            before = json.loads(known.plan_json) if known else {}
-            durable = str((before.get("environment") or {}).get("durable") or "")
-            found += [BoxPlace(old.engine, old.box, durable)] if durable else []
+        known = books.run_called(home.ledger, plan.run)
+        if old is not None and old.engine is not None and old.seen is not None and known is not None:
+            before = json.loads(known.plan_json).get("environment") or {}
+            there = [one for one in refuges_of(plan, before) if not one[0].startswith(BUCKET)]
+            found += [BoxPlace(old.engine, old.box, *one) for one in there]
         return found
 
     def _refuse_unsaved(self, arrival: Arrival, record: RunRecord, old: Old, places: list[Place], home: Home) -> None:
@@ -175,10 +220,23 @@ class Moving:
             raise _no_state(record.run, arrival.cells[0], arrival.where.box, old, names_none=True)
 
 
-def folders_of(plan: Plan) -> list[str]:
-    """List the folders of a box that outlive it, as its plan names them."""
-    durable = str(plan.environment.get("durable") or "")
-    return [durable] if durable.startswith("/") else []
+def say_resumes(cell: str, kept: Kept, box: str, report: Report) -> None:
+    """Report the state that a cell goes on from."""
+    text = f"cell {cell} goes on from {say_state(kept)} of {box}, found in {kept.place.where}"
+    data = {"cell": cell, "state": kept.id, "step": kept.state.step, "place": kept.place.where}
+    report(Note("resumes_from", text, data))
+
+
+def refuges_of(plan: Plan, environment: Mapping[str, Any]) -> list[tuple[str, Mapping[str, str]]]:
+    """List the refuges of a run on one platform in the job's order, each with the keys that open it."""
+    durable = str(environment.get("durable") or "")
+    named = plan.job.checkpoint.refuge or (("durable",) if durable else ())
+    folders: list[tuple[str, Mapping[str, str]]] = [
+        (durable, {}) for name in named if name == "durable" and durable.startswith("/")
+    ]
+    buckets = [name for name in named if name.startswith(BUCKET)]
+    keys = {**plan.job.env, **secret_values(plan.job)} if buckets else {}
+    return [*folders, *((name, keys) for name in buckets)]
 
 
 def chain_of(home: Home, old: Old, cell: str, found: list[Kept]) -> list[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
 
 Cells = Sequence[tuple[str, str]]  # run and cell
-STATES = "states"
+STATES, BUCKET = "states", "s3://"
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ class HomePlace:
 
 
 class BoxPlace:
-    """A folder that a box sees: its durable tier, or a disk that several boxes share."""
+    """A place that a box sees: its durable tier, a disk that several boxes share, an object store."""
 
-    def __init__(self, engine: Engine, box: str, folder: str) -> None:
+    def __init__(self, engine: Engine, box: str, where: str, environ: Mapping[str, str] | None = None) -> None:
         self.engine = engine
         self.seen_by = box
-        self.folder = folder
-        self.where = folder
-        self.spec = {"folder": folder}
+        self.where = where
+        bucket = where.startswith(BUCKET)  # its keys go by wire, as secrets do
+        self.spec: dict[str, Any] = {"bucket": where, "environ": dict(environ or {})} if bucket else {"folder": where}
 
     def kept(self, cells: Cells) -> tuple[list[Kept], str]:
         """Ask the box; what it names is checked by its hash."""
