@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leasehold.lifecycle.home.home import Home
 
@@ -25,6 +25,14 @@ def move(home: Home, order: MoveOrder, report: Report) -> RunOutcome:
 
         settle(home, order.to, order.platform, report)
     return move_run(home, order, find_box(home, order.to, root=order.root), _ask, report)
+
+
+def rehearse(home: Home, order: MoveOrder, report: Report) -> dict[str, Any]:
+    """Return what a move would resume from and lose; every byte of that state is read, nothing is changed."""
+    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.lifecycle.move.rehearse import rehearse as walk
+
+    return walk(home, order, find_box(home, order.to, root=order.root), _moving(), report)
 
 
 def bringing(order: RunOrder) -> RunOrder:

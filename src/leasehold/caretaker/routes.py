@@ -53,6 +53,7 @@ _BY_PLACE = {
         "kept_in": "kept_in",
         "claim_epoch": "claim_epoch",
         "read_kept": "read_kept",
+        "prove_kept": "prove_kept",
         "want_state": "want_state",
         "put_state": "put_state",
         "fetch_state": "fetch_state",

@@ -122,6 +122,9 @@ class Moves(Protocol):
     def read(self, place: Mapping[str, Any], kept: Mapping[str, Any], path: str, offset: int) -> Iterator[bytes]:
         """Yield a file of a kept state from an offset on."""
 
+    def prove(self, place: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+        """Read every byte of a kept state where it lies; return what is wrong, nothing if it is whole."""
+
     def missing(self, laying: Laying) -> list[Missing] | None:
         """List the files of a state that are missing; None if it is laid already."""
 

@@ -20,7 +20,7 @@ from leasehold.kit.refuge import epochs
 from leasehold.kit.refuge.folder_place import FolderPlace
 from leasehold.kit.refuge.layout import file_key
 from leasehold.kit.refuge.place import Place, PlaceError
-from leasehold.kit.refuge.reading import Kept, kept_states
+from leasehold.kit.refuge.reading import Kept, kept_states, read_state, verify
 from leasehold.kit.wire import frames
 
 from .start_stop import StartLock
@@ -105,6 +105,18 @@ def read_kept(request: Request) -> None:
             request.data(part)
     except PlaceError as error:
         raise Refused("refuge.%s" % error.kind, str(error)) from None
+
+
+def prove_kept(request: Request) -> None:
+    """Read every byte of a state in a place that this box sees; reply {upto} meanwhile, then what is {wrong}."""
+    run, cell, state = (str(request.args.get(key) or "") for key in ("run", "cell", "state"))
+    try:
+        place = _place(request)
+        kept = read_state(place, run, cell, state)
+        wrong = verify(place, kept, _teller(request)) if kept else ["its manifest is gone or damaged"]
+    except PlaceError as error:
+        raise Refused("refuge.%s" % error.kind, str(error)) from None
+    request.reply({"wrong": wrong})
 
 
 def want_state(request: Request) -> None:

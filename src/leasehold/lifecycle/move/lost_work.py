@@ -64,14 +64,21 @@ def _whole(value: Any) -> int | None:
 
 def _seconds(record: RunRecord, old: Old, kept: Kept | None, cell: str) -> float | None:
     """Return the training time after the state: by the old box's own clock if it answers, else by the last report."""
-    said = json.loads(record.work_json) if record.work_json else {}
-    has: Mapping[str, Any] = (old.seen or {}).get("cells", {}).get(cell, {})
-    until = float(has.get("ended_unix") or 0.0) or float(said.get("heard_unix") or 0.0)
+    last = json.loads(record.work_json) if record.work_json else {}
     if kept is None:
-        trained = said.get("trained_s")
+        trained = ((old.seen or {}).get("work") or last).get("trained_s")
         return float(trained) if isinstance(trained, int | float) else None
-    after = until - kept.state.made_unix
-    return round(max(0.0, after), 1) if until and -60.0 < after < _MOST_S else None
+    after = _until(old, last, cell) - kept.state.made_unix
+    return round(max(0.0, after), 1) if -60.0 < after < _MOST_S else None
+
+
+def _until(old: Old, last: Mapping[str, Any], cell: str) -> float:
+    """Return until when it is known to have trained."""
+    if old.seen is None or cell not in old.seen.get("cells", {}):
+        return float(last.get("heard_unix") or 0.0)
+    has = old.seen["cells"][cell]
+    ended = 0.0 if has.get("state") == "running" else float(has.get("ended_unix") or 0.0)
+    return ended or float(old.seen.get("now_unix") or 0.0)
 
 
 def _money(lease: Lease, seconds: float | None) -> str:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def move_run(home: Home, order: MoveOrder, box: Box, ask: Ask, report: Report) -> RunOutcome:
     """Move a run to this box and follow it; the identical call continues a move that was cut off."""
     record = books.find_run(home.ledger, order.word)
-    _refuse_settled(record, box)
+    refuse_settled(record, box)
     begun = plan_from_dict(json.loads(record.plan_json))
     project = Path(record.project)
     plan = placed(begun, profile_on(home, box, project))
@@ -63,7 +63,8 @@ def placed(plan: Plan, profile: Profile) -> Plan:
     )
 
 
-def _refuse_settled(record: RunRecord, box: Box) -> None:
+def refuse_settled(record: RunRecord, box: Box) -> None:
+    """Refuse a run that has nothing left to move, or that moves in another way."""
     if record.receipt_json and not record.owed():
         raise UserError(
             "run.finished", f"{record.run} has finished and its results are home: there is nothing to move",

@@ -33,7 +33,7 @@ from .leave_old import Old
 from .lost_work import lost_work
 from .places import BUCKET, BoxPlace, HomePlace, Kept, Place
 
-_ENDED = ("stopped", "failed")
+_ENDED = ("stopped", "failed", "absent")
 
 
 @dataclass
@@ -259,8 +259,8 @@ def _refuse_finished(record: RunRecord, old: Old) -> None:
 
 
 def _has_ended(home: Home, record: RunRecord) -> bool:
-    """Return whether the run's box answers that the run has stopped or failed there: then it may go on elsewhere."""
-    if record.state not in _ENDED:
+    """Return whether the run's box answers that it has stopped or failed there, or knows nothing of it any more."""
+    if not record.seq and record.state in ("planned", "absent"):
         return False
     try:
         with box_of(home, books.find_lease(home.ledger, record.lease)).look_in() as engine:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from leasehold.errors import BoxError
 from leasehold.kit.files.canonical_json import canonical
 from leasehold.kit.files.paths import UnsafePath
-from leasehold.kit.refuge import epochs
+from leasehold.kit.refuge import epochs, reading
 from leasehold.kit.refuge.epochs import Claim
 from leasehold.kit.refuge.folder_place import FolderPlace
 from leasehold.kit.refuge.layout import file_key
 from leasehold.kit.refuge.place import PlaceError
-from leasehold.kit.refuge.reading import kept_states
+from leasehold.kit.refuge.reading import kept_states, verify
 from leasehold.kit.refuge.records import STATE_SCHEMA, BadRecord, State, StateFile, parse_state
 from leasehold.kit.text.safe_text import one_line
 
@@ -64,6 +64,9 @@ class Place(Protocol):
     def read(self, kept: Kept, one: StateFile, offset: int) -> Iterator[bytes]:
         """Yield a file of a state from an offset on."""
 
+    def prove(self, kept: Kept) -> list[str]:
+        """Read every byte of a state; return what is wrong, nothing if it is whole."""
+
 
 class HomePlace:
     """The states that came home: the results folder's own refuge."""
@@ -105,6 +108,13 @@ class HomePlace:
             file_key(kept.state.run, kept.state.cell, kept.id, _inner(kept, one)), offset
         )
 
+    def prove(self, kept: Kept) -> list[str]:
+        """Read every byte of a state."""
+        try:
+            return verify(FolderPlace(self.where), reading.Kept(kept.id, kept.state, kept.manifest_sha256))
+        except PlaceError as error:
+            return [str(error)]
+
 
 class BoxPlace:
     """A place that a box sees: its durable tier, a disk that several boxes share, an object store."""
@@ -136,6 +146,13 @@ class BoxPlace:
         """Read a file of a state through the box."""
         return self.engine.moves.read(self.spec, kept.key(), _inner(kept, one), offset)
 
+    def prove(self, kept: Kept) -> list[str]:
+        """Have the box read every byte of a state."""
+        try:
+            return self.engine.moves.prove(self.spec, kept.key())
+        except BoxError as error:
+            return [error.message]
+
 
 class BoxDisk:
     """$LEASE_OUT on the box that a run leaves: what its stopped trainer saved there."""
@@ -156,6 +173,10 @@ class BoxDisk:
     def read(self, kept: Kept, one: StateFile, offset: int) -> Iterator[bytes]:
         """Read a file of the cell's output folder."""
         return self.engine.ranges.get(kept.state.run, "out", kept.state.cell, one.path, offset)
+
+    def prove(self, kept: Kept) -> list[str]:
+        """Return nothing: the box has just hashed it."""
+        return []
 
 
 def kept_from(answer: dict[str, Any], place: Place) -> Kept | None:

@@ -45,6 +45,11 @@ class MoveRequests:
         """Yield a file of a kept state from an offset on."""
         return self._wire.chunks("read_kept", place=dict(place), **kept, path=path, offset=offset)
 
+    def prove(self, place: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+        """Have the box read every byte of a kept state; return what is wrong, nothing if it is whole."""
+        answer = self._wire.ask("prove_kept", place=dict(place), **kept)
+        return [str(one) for one in answer.get("wrong", ["it was not read"])]
+
     def missing(self, laying: Laying) -> list[Missing] | None:
         """Ask which files of a state are missing; None if it is laid already."""
         return ask_missing(self._wire, laying)

@@ -7,6 +7,7 @@ from argparse import Namespace
 from leasehold.api import moving, opening, orders
 from leasehold.errors import UserError
 from leasehold.model.values.units import parse_duration
+from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.screens.outcome import show_outcome
 
@@ -25,6 +26,13 @@ def move(args: Namespace) -> int:
         skip_gates=tuple(args.skip_gate),
         because=args.because,
     )
+    if args.rehearse:
+        told = moving.rehearse(opening.open_home(), order, Screen(args.json).report)
+        if args.json:
+            output.as_json(told)
+        else:
+            output.say(f"nothing was changed. Next: lease move {told['run']} --to {told['to']}")
+        return 0
     show_outcome(moving.move(opening.open_home(), order, Screen(args.json).report), args.json)
     return 0
 

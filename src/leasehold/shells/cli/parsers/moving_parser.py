@@ -36,6 +36,11 @@ def move(parser: ArgumentParser) -> None:
         "--grace", default="30s", metavar="D", help="time for the last save on the box that is left (default: 30s)"
     )
     parser.add_argument("--from-start", action="store_true", help="begin at step 0 if no state is found anywhere")
+    parser.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="show what it would resume from and lose; reads that state, changes nothing",
+    )
     parser.add_argument("--detach", "-d", action="store_true", help="return once the run is seen alive on the new box")
     parser.add_argument(
         "--skip-gate", action="append", default=[], metavar="NAME",
