@@ -14,6 +14,7 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
 
+from .moving import bringing
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         if not order.rehearse and _has_candidates(order.job_file):
             from leasehold.lifecycle.run.run_job import run_through
 
-            return run_through(home, order, None, report)
+            return run_through(home, bringing(order), None, report)
         order = replace(order, on="local")
     _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.run.run_job import run_through
 
-        return run_through(home, order, box, report)
+        return run_through(home, bringing(order), box, report)
 
 
 def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:

@@ -87,7 +87,9 @@ class _Publisher:
             if self.place.read_back(key) == wanted:
                 return
             if not left:
-                raise PlaceError(LYING, "%s/%s: other bytes are read back than were sent, twice" % (self.place.where, key))
+                raise PlaceError(
+                    LYING, "%s/%s: other bytes are read back than were sent, twice" % (self.place.where, key)
+                )
 
     def _named(self) -> str:
         """Return the digest of what a manifest there names; empty if it is not one of ours."""

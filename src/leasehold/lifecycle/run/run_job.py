@@ -223,6 +223,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         absent_on=chosen.absent_on,
         job_file=order.job_file.name,
         stored=order.stored,
+        bring=order.bring,
     )
     return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 

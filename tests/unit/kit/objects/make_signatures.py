@@ -30,7 +30,9 @@ def sign(case: Dict[str, Any]) -> str:
 
     query = quote_query([(key, value) for key, value in case["query"]])
     url = "https://store.example:9000" + quote_path(case["path"]) + ("?" + query if query else "")
-    request = awsrequest.AWSRequest(method=case["method"], url=url, headers=dict(case["headers"], Host="store.example:9000"))
+    request = awsrequest.AWSRequest(
+        method=case["method"], url=url, headers=dict(case["headers"], Host="store.example:9000")
+    )
     payload = case.get("payload", EMPTY_SHA256)
 
     class Signer(auth.S3SigV4Auth):  # type: ignore[misc]
