@@ -35,6 +35,7 @@ NEED = {
 TELLS_BALANCE = {"vastai", "autodl"}
 TELLS_BILL = {"runpod", "vastai"}
 CANNOT_PARK = {"lambda"}
+PRICED_LATE = {"autodl", "paperspace"}  # the price is told only for a box that there is
 HAS_NO_PAGES = {"runpod", "lambda"}
 TELLS_CARDS = {"runpod", "vastai", "lambda", "paperspace", "autodl"}
 HOUR_S = 3600.0
@@ -158,8 +159,12 @@ def test_two_keys_are_two_accounts(bench: Bench) -> None:
 
 def test_offers_carry_their_price_and_its_date(bench: Bench) -> None:
     offer = bench.offer()
-    assert offer.price.amount > 0
-    assert offer.price.currency in ("USD", "CNY")
+    if bench.name in PRICED_LATE:
+        assert offer.price is None
+        assert "price" in offer.note
+    else:
+        assert offer.price is not None
+        assert offer.price.amount > 0
     assert offer.read_unix == bench.fake.clock()
     assert offer.count == 1
     assert offer.market == bench.name
@@ -180,7 +185,8 @@ def test_what_is_out_of_stock_is_not_offered(bench: Bench) -> None:
 def test_offers_come_cheapest_first(bench: Bench) -> None:
     offers = bench.market.offers(Need())
     assert len(offers) >= 2
-    assert [one.price.amount for one in offers] == sorted(one.price.amount for one in offers)
+    prices = [one.price.amount for one in offers if one.price]
+    assert prices == sorted(prices)
 
 
 # ---------------------------------------------------------------- rent
@@ -491,9 +497,10 @@ def test_the_landlords_own_bill_is_read_back(bench: Bench) -> None:
 
 
 def test_a_price_that_rose_is_seen(bench: Bench) -> None:
-    before = bench.offer().price.amount
+    before = bench.offer().price
     bench.fake.faults.price_factor = Decimal(2)
-    assert bench.offer().price.amount == pytest.approx(before * 2)
+    after = bench.offer().price
+    assert (before and before.amount * 2) == (after and after.amount)
     _assert_rate(bench, bench.held(bench.running()))
 
 

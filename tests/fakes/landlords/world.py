@@ -39,14 +39,15 @@ class Houses(Protocol):
 
 
 class EmptyHouses:
-    """Addresses with nothing behind them; another port at each start, as most landlords do."""
+    """Addresses with nothing behind them; another address and port at each start."""
 
     def __init__(self) -> None:
-        self._ports = itertools.count(20001)
+        self._numbers = itertools.count(1)
 
     def start(self, box: FakeBox) -> tuple[str, int]:
-        """Give the next port."""
-        return "127.0.0.1", next(self._ports)
+        """Give the next address."""
+        number = next(self._numbers)
+        return f"127.77.{number >> 8 & 255}.{number & 255}", 20000 + number
 
     def stop(self, box: FakeBox) -> None:
         """Nothing runs."""

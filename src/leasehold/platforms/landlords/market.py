@@ -95,7 +95,7 @@ class Offer:
     card: str
     count: int
     card_gb: int
-    price: HourlyPrice  # compute, for all cards together
+    price: HourlyPrice | None  # compute, for all cards together; None: the API tells it only for a box that runs
     read_unix: float
     region: str = ""
     spot: bool = False
@@ -169,7 +169,7 @@ class Market(Protocol):
         """Return who the key belongs to; raises BadKey if it belongs to nobody."""
 
     def offers(self, need: Need) -> tuple[Offer, ...]:
-        """Return what could be rented now and fits, cheapest first."""
+        """Return what could be rented now and fits, cheapest first; what has no price comes last."""
 
     def rent(self, order: RentOrder) -> str:
         """Create a box and return its id; sent once. NoCapacity: none was made. AnswerLost: one may have been."""
