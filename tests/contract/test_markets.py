@@ -30,14 +30,13 @@ NEED = {
     "vastai": Need(("RTX 4090",), disk_gb=50),
     "lambda": Need(("A100",), disk_gb=50),
     "paperspace": Need(("A100",), disk_gb=50),
-    "autodl": Need(("PRO 6000",), disk_gb=50),
+    "autodl-pro": Need(("PRO 6000",), disk_gb=50),
 }
-TELLS_BALANCE = {"vastai", "autodl"}
+TELLS_BALANCE = {"vastai", "autodl-pro"}
 TELLS_BILL = {"runpod", "vastai"}
 CANNOT_PARK = {"lambda"}
-PRICED_LATE = {"autodl", "paperspace"}  # the price is told only for a box that there is
+PRICED_LATE = {"autodl-pro", "paperspace"}  # the price is told only for a box that there is
 HAS_NO_PAGES = {"runpod", "lambda"}
-TELLS_CARDS = {"runpod", "vastai", "lambda", "paperspace", "autodl"}
 HOUR_S = 3600.0
 
 
@@ -245,6 +244,10 @@ def test_a_refused_create_is_no_capacity_and_can_be_repeated(bench: Bench) -> No
 def test_a_box_made_without_cards_shows_none(bench: Bench) -> None:
     bench.fake.faults.no_cards = True
     assert bench.held(bench.rent()).cards == 0
+
+
+def test_the_box_lets_the_ordered_key_in(bench: Bench) -> None:
+    assert bench.box(bench.rent()).public_key.split()[:2] == PUBLIC_KEY.split()[:2]
 
 
 def test_a_box_shows_its_cards(bench: Bench) -> None:
@@ -534,4 +537,4 @@ def _crowd(bench: Bench, count: int) -> list[str]:
 
 
 def _no_id(bench: Bench) -> str:
-    return {"vastai": "99999999", "lambda": "0" * 32, "autodl": "pro-000000000000"}.get(bench.name, "pz000000")
+    return {"vastai": "99999999", "lambda": "0" * 32, "autodl-pro": "pro-000000000000"}.get(bench.name, "pz000000")

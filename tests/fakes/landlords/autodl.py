@@ -20,6 +20,7 @@ from tests.fakes.landlords.world import (
     STOPPING,
     FakeBox,
     Houses,
+    key_in,
 )
 
 _PRO = "/api/v1/dev/instance/pro/"
@@ -82,7 +83,7 @@ _WORDS = {
 class FakeAutoDl(FakeLandlord):
     """Pro instances and a wallet."""
 
-    name = "autodl"
+    name = "autodl-pro"
 
     def __init__(self, clock: VirtualClock | None = None, houses: Houses | None = None) -> None:
         super().__init__(clock, houses)
@@ -149,7 +150,9 @@ class FakeAutoDl(FakeLandlord):
         disk = Decimal(30 + call.body["expand_system_disk_by_gb"])
         id = f"pro-{next(self._ids):012x}"
         name = call.body.get("instance_name", "")
-        self.world.make(FakeBox(id, name, spec, count, price, disk, self.world.clock(), more=dict(call.body)))
+        key = key_in(call.body.get("start_command", ""))
+        made = self.world.clock()
+        self.world.make(FakeBox(id, name, spec, count, price, disk, made, more=dict(call.body), public_key=key))
         return _yes(id)
 
     @route("POST", _PRO + "list", {200: _said(_LIST), 429: None}, body=_TURN)

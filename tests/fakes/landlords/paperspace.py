@@ -22,6 +22,7 @@ from tests.fakes.landlords.world import (
     FakeBox,
     FakeStore,
     Houses,
+    key_in,
 )
 
 _ERROR = obj("code message", code=TEXT, message=TEXT)
@@ -101,6 +102,7 @@ class FakePaperspace(FakeLandlord):
         super().__init__(clock, houses)
         self._ids = itertools.count(1)
         self.scripts: list[dict[str, Any]] = []
+        self._keys: dict[str, str] = {}
         self.world.stock = dict.fromkeys(TYPES, 2)
         self.faults.stop_s = 20.0
         self.world.rates = self._rates
@@ -184,6 +186,7 @@ class FakePaperspace(FakeLandlord):
         """Keep a startup script."""
         one = {"id": f"ss{next(self._ids):06d}", "name": call.body["name"], "isEnabled": True, "isRunOnce": False}
         self.scripts.append(one)
+        self._keys[one["id"]] = key_in(call.body["script"])
         return Said(200, one)
 
     @route("POST", "/v1/machines", {200: _EVENT, **_WRONG}, body=_CREATE, does="create")
@@ -200,6 +203,7 @@ class FakePaperspace(FakeLandlord):
         id, disk = f"ps{next(self._ids):06d}", Decimal(call.body["diskSize"])
         name = call.body["name"]
         box = self.world.make(FakeBox(id, name, kind, TYPES[kind][1], price, disk, self.world.clock(), more=call.body))
+        box.public_key = self._keys.get(call.body.get("startupScriptId", ""), "")
         return self._event("create", box)
 
     @route("GET", "/v1/machines", {200: _page_of(_MACHINE), **_WRONG})

@@ -15,7 +15,7 @@ from tests.fakes.landlords.server import KEY, FakeLandlord, served
 from tests.fakes.landlords.world import Houses
 
 FAKES = {
-    "autodl": "tests.fakes.landlords.autodl:FakeAutoDl",
+    "autodl-pro": "tests.fakes.landlords.autodl:FakeAutoDl",
     "paperspace": "tests.fakes.landlords.paperspace:FakePaperspace",
     "runpod": "tests.fakes.landlords.runpod:FakeRunPod",
     "lambda": "tests.fakes.landlords.lambdalabs:FakeLambda",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -76,6 +77,7 @@ class FakeBox:
     bid: Decimal | None = None
     why: str = ""  # why it stopped, in the landlord's word
     more: dict[str, Any] = field(default_factory=dict)  # the vendor's own fields
+    public_key: str = ""  # the key that its sshd lets in
 
 
 @dataclass
@@ -246,3 +248,12 @@ class World:
             if self.balance is not None:
                 self.balance -= cost
         self._at = then
+
+
+_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[\w@.-]+ [A-Za-z0-9+/=]+")
+
+
+def key_in(text: str) -> str:
+    """Find the public key that a start script adds."""
+    found = _KEY.search(text)
+    return found[0] if found else ""

@@ -74,7 +74,7 @@ _GOES_OFF = (State.PARKING, State.PARKED)
 class AutoDl:
     """AutoDL Pro with one developer token."""
 
-    name = "autodl"
+    name = "autodl-pro"
 
     def __init__(self, door: Door, key_mark: str) -> None:
         self._door = door
@@ -273,7 +273,7 @@ class AutoDl:
                 "landlord.bad_key",
                 f"AutoDL refuses the token ({code or reply.status}, {what})",
                 seen=reply.text,
-                hint="lease landlord login autodl; the API needs a real-name or enterprise verification",
+                hint="lease landlord login autodl-pro; the API needs a real-name or enterprise verification",
             )
         if not code:
             return LandlordDown("landlord.odd_answer", f"AutoDL's answer to {what} has no code", seen=reply.text)

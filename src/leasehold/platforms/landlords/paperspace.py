@@ -79,7 +79,12 @@ class Paperspace:
 
     def account(self) -> Account:
         """Read the team and the user; a card pays, so there is no balance."""
-        session = self._sent(Ask("GET", "/auth/session")).answer
+        reply = self._sent(Ask("GET", "/auth/session"))
+        if reply.value is None:  # "if a user is not logged in, this will be null" (Paperspace/cli, 2026-02-08)
+            raise BadKey(
+                "landlord.bad_key", "Paperspace knows nobody by this key", hint="lease landlord login paperspace"
+            )
+        session = reply.answer
         team, user = session.part("team"), session.part("user")
         return Account(team.text("id"), user.text("email", ""), self._door.clock(), vendor_ahead_s=self._door.ahead_s)
 
