@@ -15,6 +15,7 @@ from leasehold.model.values.money import Money
 from leasehold.model.values.wording import ago
 
 from .never_rules import command_warnings, judge_commands
+from .refuge_contract import judge_refuge
 
 _IN_A_ROW = "if its cells run one after the other"
 _COUNT_CARDS = "how many cards the box has is not known: lease plan --cards N"
@@ -29,6 +30,7 @@ def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
     findings.append(_judge_tier(job, sheet, sheet.verb))
     if sheet.wishes.spot:
         findings += _judge_spot(sheet)
+    findings += judge_refuge(job, sheet)
     findings += _judge_clocks(sheet)
     findings += _judge_balance(sheet)
     return Verdict("plan", tuple(findings))

@@ -12,9 +12,8 @@ from leasehold.errors import UserError, VerifyError
 from leasehold.gates.care.other_files import judge_file
 from leasehold.gates.start.resuming import judge_checkpoint
 from leasehold.kit.files.checkpoint_folder import folder_kind
-from leasehold.kit.tables.file_endings import guess_format
+from leasehold.kit.tables.file_endings import guess_format, guess_kind
 from leasehold.lifecycle.confine.check_loads import LoadRequest, LoadResult, check_loads
-from leasehold.model.job.parse_job import guess_loader
 from leasehold.model.run.unread_files import reason as reason_unread
 from leasehold.model.run.verdict import Verdict
 
@@ -50,7 +49,7 @@ def inspect(path: Path) -> Inspection:
     if form and load.reading.get("kind") == "torch":  # torch.save wrote it under another extension
         form, load = "", _load(chosen, "checkpoint")
     if not load.ok:
-        reader = "" if chosen.is_dir() or guess_loader(chosen.name) != "bytes" else reason_unread(chosen.name)
+        reader = "" if chosen.is_dir() or guess_kind(chosen.name) != "bytes" else reason_unread(chosen.name)
         seen = f": {reader}; as a checkpoint it does not load" if reader else " does not load"
         raise VerifyError("ckpt.unreadable", f"{chosen}{seen}: {load.reason}", hint="an older one may: look into each")
     keys, opaque, notes = (tuple(map(str, _list(load, name))) for name in ("keys", "opaque", "notes"))

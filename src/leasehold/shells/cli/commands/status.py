@@ -75,6 +75,11 @@ def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -
     for row in rows:
         if row["state"] != "stopped" and row["reason"]:  # live or finished runs have one only when something is odd
             output.say(f"{row['run']}: {row['reason']}")
+    for row in rows:
+        if row["refuge"] and row["lease_open"]:
+            from leasehold.model.lease.off_the_box import say_refuge
+
+            output.lines([f"{row['run']}: {line}" for line in say_refuge(row["refuge"])])
     if meters:
         from leasehold.shells.cli.screens.meter_lines import lease_lines
 

@@ -88,7 +88,8 @@ def watch_live(home: Any, word: str) -> orders.RunOutcome:
 
         def report(note: Note) -> None:
             if note.kind == "readings":
-                screen.readings({**note.data, "meter": running.meter_of_run(home, record.run).meter})
+                meter, refuge = running.meter_of_run(home, record.run).meter, running.refuge_of_run(home, record.run)
+                screen.readings({**note.data, "meter": meter, "refuge": refuge})
             else:
                 screen.report(note)
 

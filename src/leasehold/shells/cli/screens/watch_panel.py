@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.lease.meter import Meter
+from leasehold.model.lease.off_the_box import say_refuge
 from leasehold.model.values.units import GIB, ago, number, say_gib
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli.term_text import Chunk, display_width, figure, gauge, paint, sparkline
@@ -133,6 +134,7 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(5, "cells", list(_cells(view, columns)))
     yield _Row(5, "loss", list(_losses(view, columns)))
     yield _Row(6, "cost", list(_cost(view, columns)), more=6)
+    yield _Row(6, "safe", list(_refuge(view)), more=6)
     yield _alarming(_Row(8, "clock", list(_clock(view))))
     yield _alarming(_Row(7, "box", list(_box(view, columns))))
     yield from map(_alarming, _cards(view, columns))
@@ -267,6 +269,15 @@ def _cost(view: WatchView, columns: int) -> Iterator[Chunk]:
     whole = seen is not None and seen.eta_s is not None and seen.eta_of != "epoch" and view.phase == "running"
     eta_s = max(0.0, seen.eta_s - (view.progress_s or 0.0)) if whole and seen and seen.eta_s is not None else None
     yield from cost_chunks(meter, eta_s, view.phase in OVER, view.now_unix, columns < 60)
+
+
+def _refuge(view: WatchView) -> Iterator[Chunk]:
+    refuge = view.readings.get("refuge")
+    if not isinstance(refuge, Mapping) or not refuge or view.phase in OVER:
+        return
+    first, *failures = say_refuge(refuge)
+    yield Chunk(first, "" if "age_s" in refuge else "yellow")
+    yield from (Chunk(line, "yellow") for line in failures)
 
 
 def _clock(view: WatchView) -> Iterator[Chunk]:
