@@ -22,7 +22,8 @@ from leasehold.errors import BoxError, LinkError
 from leasehold.kit.files import manifest
 from leasehold.kit.files.globbing import compile_pattern, walk
 from leasehold.kit.files.paths import UnsafePath, open_below
-from leasehold.kit.run.run_state import TERMINAL, CellState, RunState
+from leasehold.kit.run.run_state import CellState, RunState
+from leasehold.kit.run.run_states import TERMINAL
 from leasehold.model.run.plan import Plan
 
 CHUNK_BYTES = 64

@@ -12,7 +12,7 @@ from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files import manifest
 from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.files.paths import UnsafePath, check_name
-from leasehold.kit.run.run_state import FINISHED
+from leasehold.kit.run.run_states import FINISHED
 from leasehold.kit.wire import frames
 
 from .chart import Chart

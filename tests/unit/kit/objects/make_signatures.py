@@ -26,6 +26,7 @@ CASES: List[Dict[str, Any]] = [
 def sign(case: Dict[str, Any]) -> str:
     """Return the Authorization header that botocore makes."""
     from botocore import auth, awsrequest, credentials
+
     from leasehold.kit.objects.signature import EMPTY_SHA256, quote_path, quote_query
 
     query = quote_query([(key, value) for key, value in case["query"]])
