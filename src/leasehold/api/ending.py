@@ -91,7 +91,7 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
             return ways.rehearsed(request)
         return ways.typed(request, f"{plan.verb.name} {lease.id}", ways.terminal_ask)
 
-    landlord = _landlord(home, lease, order.verb)
+    landlord = _landlord(home, lease, order.verb, report)
     return tear_down(home, lease, Wanted(order.verb, order.facts_checked), landlord, approve, report).value
 
 
@@ -178,7 +178,10 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
 def _with_api(home: Home, lease: Lease) -> Landlord | None:
     """Return the platform's landlord where its API can be asked whether the box is held."""
     from leasehold.lifecycle.ending.teardown import platform_of
+    from leasehold.lifecycle.rentals.markets import rented_landlord
 
+    if (rented := rented_landlord(home, lease)) is not None:
+        return rented
     profile = platform_of(home, lease)
     api = any(verb.by == "api" for verb in profile.verbs)
     if profile.landlord == "simulated" and lease.box != LOCAL or not (api or profile.landlord == "simulated"):
@@ -210,7 +213,7 @@ def _lease(home: Home, word: str) -> Lease:
         raise
 
 
-def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
+def _landlord(home: Home, lease: Lease, verb_name: str, report: Report) -> Landlord:
     from leasehold.lifecycle.ending.parking import landlord_of
     from leasehold.lifecycle.ending.teardown import platform_of
     from leasehold.platforms.landlords.person import PersonLandlord
@@ -226,4 +229,4 @@ def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
 
         return SimulatedLandlord()
     verb = profile.verb(verb_name)
-    return landlord_of(home, lease, verb) if verb is not None else PersonLandlord()
+    return landlord_of(home, lease, verb, report) if verb is not None else PersonLandlord()

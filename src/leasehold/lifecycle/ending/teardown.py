@@ -13,12 +13,14 @@ from typing import Any
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.text.units import utc_day
-from leasehold.ledger import books, box_book
+from leasehold.ledger import books, box_book, rentals
 from leasehold.lifecycle.approval.intents import approved_words, asked_before, still_approved
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.machine.shared_meters import close_twins, twins_of
 from leasehold.lifecycle.money.metering import cost_text
+from leasehold.lifecycle.rentals.api_landlord import ApiLandlord
+from leasehold.lifecycle.rentals.markets import by_api
 from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT, placed
 from leasehold.model.platform.platform_wording import say_source
@@ -30,6 +32,7 @@ from leasehold.platforms.contract import BoxState, Landlord
 from leasehold.platforms.landlords.person import steps
 from leasehold.transport.early_calls import EarlyCalls
 
+from .rented_end import leave_behind, say_bill
 from .teardown_readings import Look, neighbours, read_all
 from .teardown_words import not_home, where_results_are
 
@@ -136,6 +139,9 @@ def platform_of(home: Home, lease: Lease) -> Profile:
     projects = [Path(record.project) for record in books.runs(home.ledger, lease=lease.id) if record.project]
     profile = home.shelf(projects[0] if projects else None).load(lease.platform)
     entry = box_book.find(home.ledger, lease.box)
+    rental = rentals.rental_of_lease(home.ledger, lease.id)
+    if rental is not None:
+        profile = by_api(profile, rental.market)
     return placed(profile, lease.root or DEFAULT_ROOT, entry.durable if entry else "")
 
 
@@ -152,7 +158,7 @@ def tear_down(
     begun = books.pending_intent(home.ledger, lease.id)
     if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before that was recorded
         report(Note("intent_resumed", f"{approved_words(begun, lease.id)}, and the platform reports {lease.box} gone"))
-        _close(home, lease, begun["verb"], report)
+        _end(home, lease, begun["verb"], landlord if isinstance(landlord, ApiLandlord) else None, report)
         return BoxState.GONE
     if said := asked_before(home, lease):
         report(Note("by_hand", said))
@@ -211,10 +217,11 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
     while state is BoxState.HELD and time.monotonic() < deadline:
         time.sleep(1)
         state = landlord.poll(lease)
+    rented = landlord if isinstance(landlord, ApiLandlord) else None
     if state is BoxState.GONE:
         for line in not_home(plan.readings, plan.left_behind, plan.verb):
             report(Note("given_up", line))
-        _close(home, lease, plan.verb.name, report)
+        _end(home, lease, plan.verb.name, rented, report)
     elif state is BoxState.PARKED:
         _park(home, lease, plan, report)
     elif state is BoxState.ASKED:
@@ -224,7 +231,15 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         report(Note("by_hand", f"{where}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting"))
     else:
         _record_unknown(home, lease, plan, state, report)
+    if rented is not None and state in (BoxState.GONE, BoxState.PARKED):
+        say_bill(home, lease, rented, report)
     return state
+
+
+def _end(home: Home, lease: Lease, verb: str, rented: ApiLandlord | None, report: Report) -> None:
+    """Close the lease of a box that is gone, unless its landlord shows that something of it goes on billing."""
+    if rented is None or not leave_behind(home, lease, rented, report):
+        _close(home, lease, verb, report)
 
 
 def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxState, report: Report) -> None:
@@ -234,7 +249,8 @@ def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxStat
     home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
     asked = f"`{plan.verb.name}` was asked for and {lease.box}"
     if state is not BoxState.UNKNOWN:
-        report(Note("unknown", f"{asked} still answers ({state.value}): it bills{rate}. Stop it in the console"))
+        last = "Stop it in the console" if plan.verb.by != "api" else f"lease down {lease.id} goes on with it"
+        report(Note("unknown", f"{asked} is still there ({state.value}): it bills{rate}. {last}"))
         return
     report(Note("unknown", f"{asked} no longer answers. Whether it is off is unknown: only the console shows that"))
     for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
