@@ -64,7 +64,7 @@ class Why(Enum):
 class Account:
     """Who the key belongs to."""
 
-    id: str
+    id: str  # where the API names no account: key-…, from the key's hash; only the same id proves a holding gone
     name: str
     read_unix: float
     balance: Money | None = None  # None: the API does not tell
@@ -126,7 +126,6 @@ class RentOrder:
     bid: HourlyPrice | None = None
     ends_unix: float | None = None  # a dead man's switch of the landlord's own, where it has one
     volumes: tuple[str, ...] = ()  # ids of holdings of kind VOLUME to attach
-    start_command: str = ""
 
     def __post_init__(self) -> None:
         if not _LABEL.match(self.label):
@@ -173,7 +172,7 @@ class Market(Protocol):
         """Return what could be rented now and fits, cheapest first."""
 
     def rent(self, order: RentOrder) -> str:
-        """Create a box and return its id. It is sent once: NoCapacity means none was made, AnswerLost that one may be."""
+        """Create a box and return its id; sent once. NoCapacity: none was made. AnswerLost: one may have been."""
 
     def holdings(self) -> tuple[Holding, ...]:
         """Return everything of the account that bills: boxes, volumes, snapshots, addresses. All of it, or an error."""

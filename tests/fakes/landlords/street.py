@@ -1,0 +1,49 @@
+"""All the fake landlords by name, and markets that ask them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from leasehold.platforms.landlords.keys import Key
+from leasehold.platforms.landlords.market import Market
+from leasehold.platforms.landlords.markets import Patience, open_market, vendor
+from tests.fakes.landlords.clock import VirtualClock
+from tests.fakes.landlords.server import KEY, FakeLandlord, served
+from tests.fakes.landlords.world import Houses
+
+FAKES = {
+    "runpod": "tests.fakes.landlords.runpod:FakeRunPod",
+}
+
+
+@contextlib.contextmanager
+def fake_landlord(name: str, clock: VirtualClock | None = None, houses: Houses | None = None) -> Iterator[FakeLandlord]:
+    """Serve one fake; a request or answer that broke a schema fails the test at the end."""
+    module, _, kind = FAKES[name].partition(":")
+    fake: FakeLandlord = getattr(importlib.import_module(module), kind)(clock, houses)
+    with served(fake):
+        yield fake
+    assert not fake.problems, fake.problems
+
+
+def url_of(fake: FakeLandlord) -> str:
+    """The address that takes the place of the landlord's own."""
+    return fake.address + urlsplit(vendor(fake.name).base).path
+
+
+def environment(*fakes: FakeLandlord, key: str = KEY) -> dict[str, str]:
+    """Variables that lead `lease` to these fakes, with a key that they accept."""
+    values = {}
+    for fake in fakes:
+        entry = vendor(fake.name)
+        values |= {entry.url_variable: url_of(fake), entry.variables[0]: key}
+    return values
+
+
+def market_on(fake: FakeLandlord, key: str = KEY) -> Market:
+    """Open the adapter on a fake; its pauses pass in virtual time."""
+    patience = Patience(timeout_s=20.0, clock=fake.clock, sleep=fake.clock.pass_s)
+    return open_market(fake.name, Key(key, "a test"), {vendor(fake.name).url_variable: url_of(fake)}, patience)
