@@ -69,7 +69,7 @@ def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") ->
     """Return what a teardown would do and whether the gate permits it; change nothing."""
     from leasehold.lifecycle.ending.teardown import Wanted, plan_teardown
 
-    return plan_teardown(home, _lease(home, word), Wanted(verb, facts_checked))
+    return plan_teardown(home, lease_named(home, word), Wanted(verb, facts_checked))
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:
@@ -78,7 +78,7 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
     from leasehold.lifecycle.ending.teardown import Wanted, tear_down
     from leasehold.model.run.receipt import Approval
 
-    lease = _lease(home, order.word)
+    lease = lease_named(home, order.word)
 
     def approve(plan: TeardownPlan) -> Approval:
         order.show(plan)
@@ -99,14 +99,14 @@ def park(home: Home, order: DownOrder, report: Report) -> str:
     """Park the box of a run or lease: `down` with the platform's reversible verb."""
     from leasehold.lifecycle.ending.parking import park_verb
 
-    return down(home, replace(order, verb=park_verb(home, _lease(home, order.word)).name), report)
+    return down(home, replace(order, verb=park_verb(home, lease_named(home, order.word)).name), report)
 
 
 def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
     """Return what parking would do; change nothing."""
     from leasehold.lifecycle.ending.parking import park_verb
 
-    return down_plan(home, word, park_verb(home, _lease(home, word)).name, facts_checked)
+    return down_plan(home, word, park_verb(home, lease_named(home, word)).name, facts_checked)
 
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
@@ -119,14 +119,14 @@ def park_standing(home: Home, word: str, how_long: str) -> Standing:
         for_s = parse_duration(how_long)
     except ValueError as error:
         raise UserError("standing.bad_duration", str(error), hint="--standing 14d") from None
-    return grant(home, _lease(home, word), for_s, terminal_ask)
+    return grant(home, lease_named(home, word), for_s, terminal_ask)
 
 
 def park_revoke(home: Home, word: str) -> bool:
     """Withdraw the standing yes."""
     from leasehold.lifecycle.ending.parking import revoke
 
-    return revoke(home, _lease(home, word))
+    return revoke(home, lease_named(home, word))
 
 
 def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: str = "") -> dict[str, Any]:
@@ -151,7 +151,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     from leasehold.lifecycle.ending.teardown import clocks_after, platform_of
     from leasehold.lifecycle.machine.shared_meters import twins_of
 
-    lease = _lease(home, word)
+    lease = lease_named(home, word)
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
         return lease
@@ -192,7 +192,7 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
     return landlord_named(profile.landlord, lease) if api else SimulatedLandlord()
 
 
-def _lease(home: Home, word: str) -> Lease:
+def lease_named(home: Home, word: str) -> Lease:
     """Find a lease by its id, by its box, or by one of its runs."""
     every = books.leases(home.ledger)
     if named := [lease for lease in every if lease.id == word]:

@@ -7,6 +7,7 @@ from leasehold.lifecycle.records.orders import (
     DiskOrder,
     DownOrder,
     Evacuation,
+    RentOptions,
     RunOrder,
     RunOutcome,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "DiskOrder",
     "DownOrder",
     "Evacuation",
+    "RentOptions",
     "RunOrder",
     "RunOutcome",
 ]

@@ -1,4 +1,4 @@
-"""The way to a rented box: its landlord is asked for the address at each connect; the pinned host key proves the rest."""
+"""The way to a rented box: its landlord is asked for the address at each connect; the pinned host key proves it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from leasehold.lifecycle.rentals.states import note_holding, why_words
 from leasehold.model.lease.box import SSH, BoxEntry
 from leasehold.model.run.note import Note
 from leasehold.platforms.landlords.market import Holding, State
-from leasehold.platforms.landlords.markets import Patience
 from leasehold.transport.openssh import SshAddress, SshTransport
 
 _FRESH_S = 10.0  # parallel connections of one pull ask once
@@ -63,6 +62,8 @@ class Whereabouts:
 
 def rented_way(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransport:
     """Return the transport to a rented box; its host key is pinned under the landlord's id, whatever its address."""
+    from leasehold.platforms.landlords.markets import Patience
+
     desk = Desk(home, opener(home, Patience(timeout_s=_ASK_S, tries=2, pauses_s=5.0)))
     last = SshAddress.parse(entry.address[len(SSH) :]) if entry.address else SshAddress(f"{entry.name}.invalid")
     name = f"{entry.landlord}-{entry.holding}"

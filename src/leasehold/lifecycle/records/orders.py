@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class RentOptions:
+    """How `lease run` may rent a box through a landlord's API."""
+
+    wait_s: float = 0.0  # how long to ask again until one fits
+    max_price: str = ""
+    spot: bool = False
+    regions: tuple[str, ...] = ()
+    ends_after_s: float = 0.0  # the landlord's own dead man's switch; 0: from the forecast
+    request: str = ""  # write the request for a signature here, and rent nothing
+    approval: str = ""  # a signed request
+
+
+@dataclass(frozen=True)
 class RunOrder:
     """The parameters of `lease run`."""
 
@@ -41,6 +54,7 @@ class RunOrder:
     stored: Plan | None = None  # continue with this exact plan: `lease resume`
     at_risk_s: float = 600.0  # how much finished work may lie on a box alone while the sweep's others go on
     patience_s: float = 0.0  # seconds to wait for a silent box; 0 is as long as it takes a person to notice
+    rent: RentOptions = RentOptions()
 
 
 @dataclass(frozen=True)

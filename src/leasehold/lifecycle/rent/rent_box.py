@@ -85,7 +85,12 @@ def _try_offer(desk: Desk, wish: RentWish, priced: Priced, yes: Yes) -> Rental |
         approval=yes.id,
     )  # fmt: skip
     order = RentOrder(
-        label, offer, disk_gb=priced.disk_gb, public_key=wish.public_key, ends_unix=ends, bid=offer.price if spot else None
+        label,
+        offer,
+        disk_gb=priced.disk_gb,
+        public_key=wish.public_key,
+        ends_unix=ends,
+        bid=offer.price if spot else None,
     )
     book.intend(desk.ledger, rental, offer=_facts(offer), ends_unix=ends, yes=yes.as_dict())
     desk.report(Note("rent", f"asking {offer.market} for {words(offer)} as {label}", {"label": label}))
@@ -139,5 +144,3 @@ def words(offer: Offer) -> str:
 
 def _facts(offer: Offer) -> dict[str, object]:
     return {"id": offer.id, "card": offer.card, "count": offer.count, "region": offer.region, "price": str(offer.price)}
-
-

@@ -93,9 +93,7 @@ def _refuse_dead(desk: Desk, rental: Rental, holding: Holding) -> None:
 
 def _met(desk: Desk, rental: Rental, entry: BoxEntry, contact: Contact, waited_s: float) -> BoxEntry:
     reading = contact.reading
-    known = replace(
-        entry, fingerprint=contact.fingerprint, python=reading.python, flavour=reading.flavour.value
-    )
+    known = replace(entry, fingerprint=contact.fingerprint, python=reading.python, flavour=reading.flavour.value)
     if known != entry:
         desk.ledger.append("box_changed", **known.as_dict())
     desk.ledger.append("rent_ready", lease=rental.lease, label=rental.label, market=rental.market, after_s=waited_s)
@@ -117,5 +115,3 @@ def _usual_s(desk: Desk, rental: Rental) -> float:
 def is_met(desk: Desk, rental: Rental) -> bool:
     """Return whether this home ever reached the box."""
     return any(desk.ledger.events(lease=rental.lease, kind="rent_ready"))
-
-

@@ -1,1 +1,1 @@
-"""Rentals by API as the ledger knows them: opened markets, states, addresses, unresolved intents, boxes nobody holds."""
+"""Rentals by API as the ledger knows them: opened markets, states, unresolved intents, boxes that nobody holds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from leasehold.errors import BadKey, UserError
 from leasehold.ledger import rentals as book
@@ -13,12 +14,15 @@ from leasehold.model.lease.lease import Lease
 from leasehold.model.lease.rental import RentalState
 from leasehold.model.platform.profile import Profile
 from leasehold.model.run.note import Report, silent
-from leasehold.platforms.landlords.keys import KeyStore
-from leasehold.platforms.landlords.market import Market
-from leasehold.platforms.landlords.markets import VENDORS, Patience, open_market, vendor
 
 from .api_landlord import ApiLandlord, acts
 from .desk import Desk
+
+if TYPE_CHECKING:
+    from leasehold.platforms.landlords.market import Market
+    from leasehold.platforms.landlords.markets import Patience
+
+# The landlords' doors are imported when one is asked: most commands ask none, and HTTP takes longer than all the rest.
 
 
 def opener(
@@ -26,11 +30,14 @@ def opener(
 ) -> Callable[[str], Market]:
     """Return a function that opens a landlord by name; each is opened once."""
     opened: dict[str, Market] = {}
-    keys = KeyStore(home.path, environ)
 
     def open_named(name: str) -> Market:
+        from leasehold.platforms.landlords.keys import KeyStore
+        from leasehold.platforms.landlords.markets import open_market, vendor
+
         if name not in opened:
-            opened[name] = open_market(name, keys.need(name, vendor(name).variables), environ, patience)
+            key = KeyStore(home.path, environ).need(name, vendor(name).variables)
+            opened[name] = open_market(name, key, environ, patience)
         return opened[name]
 
     return open_named
@@ -38,6 +45,8 @@ def opener(
 
 def names() -> list[str]:
     """List the landlords with an API."""
+    from leasehold.platforms.landlords.markets import VENDORS
+
     return [entry.name for entry in VENDORS]
 
 
@@ -48,6 +57,9 @@ def is_landlord(word: str) -> bool:
 
 def with_key(home: Home, environ: Mapping[str, str] = os.environ) -> list[str]:
     """List the landlords for which this home has a key."""
+    from leasehold.platforms.landlords.keys import KeyStore
+    from leasehold.platforms.landlords.markets import VENDORS
+
     keys = KeyStore(home.path, environ)
     return [entry.name for entry in VENDORS if keys.find(entry.name, entry.variables) is not None]
 
@@ -60,6 +72,8 @@ def in_use(home: Home) -> list[str]:
 
 def asked_for(home: Home, words: str) -> list[str]:
     """Read a list such as runpod,vastai; empty is every landlord with a key."""
+    from leasehold.platforms.landlords.markets import vendor
+
     chosen = [word for word in words.split(",") if word]
     for word in chosen:
         vendor(word)

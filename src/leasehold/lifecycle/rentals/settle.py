@@ -1,4 +1,4 @@
-"""Settle an intent whose answer is missing: find the box by its label, or prove by a complete list that there is none."""
+"""Settle an intent without an answer: find the box by its label, or prove by a complete list that none was made."""
 
 from __future__ import annotations
 

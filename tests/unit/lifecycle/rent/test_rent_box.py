@@ -141,9 +141,7 @@ def test_two_homes_rent_two_boxes_and_each_knows_its_own(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
 @pytest.mark.parametrize("event", ["rent_intended", "rent_made"])
-def test_a_kill_at_any_step_loses_no_box(
-    bed: Bed, monkeypatch: pytest.MonkeyPatch, event: str, moment: str
-) -> None:
+def test_a_kill_at_any_step_loses_no_box(bed: Bed, monkeypatch: pytest.MonkeyPatch, event: str, moment: str) -> None:
     market = bed.market()
 
     def pause(name: str, phase: str) -> None:
