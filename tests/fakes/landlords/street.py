@@ -16,6 +16,8 @@ from tests.fakes.landlords.world import Houses
 
 FAKES = {
     "runpod": "tests.fakes.landlords.runpod:FakeRunPod",
+    "lambda": "tests.fakes.landlords.lambdalabs:FakeLambda",
+    "vastai": "tests.fakes.landlords.vastai:FakeVastAi",
 }
 
 
