@@ -9,6 +9,7 @@ from pathlib import Path
 
 from leasehold.errors import LandlordError, Refusal, UserError
 from leasehold.kit.text.units import ago
+from leasehold.ledger import box_book
 from leasehold.lifecycle.approval.approve import terminal_ask, write_request
 from leasehold.lifecycle.box.first_contact import say_dangers
 from leasehold.lifecycle.home.home import Home
@@ -105,11 +106,13 @@ def _allowed(desk: Desk, job: Job, markets: tuple[str, ...], told: OfferWish) ->
 
 
 def _say_offers(desk: Desk, offers: Offers) -> None:
-    """Show the first offers with the price of the whole job, and what the first one's platform does to data."""
+    """Show the first offers with the price of the whole job; once, what the first one's platform does to data."""
     for priced in offers.found[:_SHOWN]:
         desk.report(Note("offer", offer_line(priced), priced.as_dict()))
-    if offers.found:
-        say_dangers(offers.found[0].profile, desk.report, desk.clock())
+    first = offers.found[0].profile if offers.found else None
+    if first is not None and not box_book.introduced(desk.ledger, first.landlord, first.id):
+        say_dangers(first, desk.report, desk.clock())
+        box_book.introduce(desk.ledger, first.landlord, first.id)
 
 
 def offer_line(priced: Priced) -> str:

@@ -108,24 +108,30 @@ def _try_offer(desk: Desk, wish: RentWish, priced: Priced, yes: Yes) -> Rental |
         if not isinstance(error, NoCapacity | LandlordSaidNo):
             raise
         return None
-    return _answered(desk, rental, id, ends)
+    return _answered(desk, rental, id)
 
 
-def _answered(desk: Desk, rental: Rental, id: str, ends: float | None) -> Rental:
+def _answered(desk: Desk, rental: Rental, id: str) -> Rental:
     """Record the landlord's answer; the lease counts from the moment of the request."""
     found = book.Made(id, "answered", rental.asked_unix, entry_for(desk, rental))
     held = book.made(desk.ledger, rental, found)
     text = f"{held.market} rents {held.box} ({id}) to you at {held.price}; it bills from now"
     desk.report(Note("rented", text, {"lease": held.lease, "box": held.box, "holding": id}))
-    if ends is not None:
-        desk.report(Note("danger", f"{held.market} ends it by itself on {utc_minute(ends)}: the dead man's switch"))
     try:
         holding = patiently(desk, lambda: desk.open(held.market).holding(id))
     except LandlordError as error:
         desk.report(Note("warning", f"what it bills could not be read back yet: {why(error)}"))
         return held
-    if holding is not None:  # a list may lag behind the create: absence right after it proves nothing
-        note_holding(desk, held, holding)
+    if holding is None:  # a landlord may lag behind its create: absence right after it proves nothing
+        return held
+    note_holding(desk, held, holding)
+    if holding.ends_unix is not None:
+        text = f"{held.market} ends {held.box} by itself on {utc_minute(holding.ends_unix)}: bring results home before"
+        desk.report(Note("danger", text, {"ends_unix": holding.ends_unix}))
+        desk.ledger.append("lease_ends", lease=held.lease, ends_unix=holding.ends_unix)
+    else:
+        text = f"{held.market} never ends {held.box} by itself: it bills until you give it back, or the money is gone"
+        desk.report(Note("danger", text))
     return held
 
 
