@@ -213,6 +213,7 @@ class FakeLambda(FakeLandlord):
         id = f"{next(self._ids):032x}"
         name = body.get("name", "")
         box = FakeBox(id, name, kind, TYPES[kind][1], price, Decimal(512), self.world.clock(), more=dict(body))
+        box.public_key = next(key["public_key"] for key in self.keys if key["name"] == body["ssh_key_names"][0])
         self.world.make(box)
         return Said(200, {"data": {"instance_ids": [id]}})
 

@@ -243,9 +243,11 @@ class FakeRunPod(FakeLandlord):
         each = Decimal(CARDS[id][2 if cloud == "SECURE" else 3]) * self.faults.price_factor
         size = body.get("mounts", {}).get("persistent", {}).get("size", 0)
         more = {name: body.get(name, default) for name, default in _DEFAULTS.items()}
-        pod = f"pod{next(self._ids):06d}x"
+        pod, key = f"pod{next(self._ids):06d}x", more["env"].get("PUBLIC_KEY", "")
         return self.world.make(
-            FakeBox(pod, body["name"], id, count, each * count, Decimal(size), self.world.clock(), more=more)
+            FakeBox(
+                pod, body["name"], id, count, each * count, Decimal(size), self.world.clock(), more=more, public_key=key
+            )
         )
 
     @route("GET", "/v2/pods", {200: obj("pods", pods=arr(_POD)), **_READ})

@@ -15,6 +15,8 @@ from tests.fakes.landlords.server import KEY, FakeLandlord, served
 from tests.fakes.landlords.world import Houses
 
 FAKES = {
+    "autodl-pro": "tests.fakes.landlords.autodl:FakeAutoDl",
+    "paperspace": "tests.fakes.landlords.paperspace:FakePaperspace",
     "runpod": "tests.fakes.landlords.runpod:FakeRunPod",
     "lambda": "tests.fakes.landlords.lambdalabs:FakeLambda",
     "vastai": "tests.fakes.landlords.vastai:FakeVastAi",

@@ -26,6 +26,7 @@ from tests.fakes.landlords.world import (
     FakeBox,
     FakeStore,
     Houses,
+    key_in,
 )
 
 _ERROR = obj("", success=YES_NO, error=TEXT, msg=TEXT)
@@ -273,6 +274,7 @@ class FakeVastAi(FakeLandlord):
             spot=bid is not None,
             bid=bid,
             more=more,
+            public_key=key_in(more["onstart"]),
         )
         return self.world.make(box)
 

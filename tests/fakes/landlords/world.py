@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -39,14 +40,15 @@ class Houses(Protocol):
 
 
 class EmptyHouses:
-    """Addresses with nothing behind them; another port at each start, as most landlords do."""
+    """Addresses with nothing behind them; another address and port at each start."""
 
     def __init__(self) -> None:
-        self._ports = itertools.count(20001)
+        self._numbers = itertools.count(1)
 
     def start(self, box: FakeBox) -> tuple[str, int]:
-        """Give the next port."""
-        return "127.0.0.1", next(self._ports)
+        """Give the next address."""
+        number = next(self._numbers)
+        return f"127.77.{number >> 8 & 255}.{number & 255}", 20000 + number
 
     def stop(self, box: FakeBox) -> None:
         """Nothing runs."""
@@ -75,6 +77,7 @@ class FakeBox:
     bid: Decimal | None = None
     why: str = ""  # why it stopped, in the landlord's word
     more: dict[str, Any] = field(default_factory=dict)  # the vendor's own fields
+    public_key: str = ""  # the key that its sshd lets in
 
 
 @dataclass
@@ -245,3 +248,12 @@ class World:
             if self.balance is not None:
                 self.balance -= cost
         self._at = then
+
+
+_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[\w@.-]+ [A-Za-z0-9+/=]+")
+
+
+def key_in(text: str) -> str:
+    """Find the public key that a start script adds."""
+    found = _KEY.search(text)
+    return found[0] if found else ""

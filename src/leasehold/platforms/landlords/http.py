@@ -138,7 +138,8 @@ class Door:
             raise self._failed(ask, f"{self.name} answered {status}", text)
         if 300 <= status < 400:
             raise self._failed(ask, f"{self.name} redirects {ask.path} elsewhere ({status})", text)
-        return Reply(status, self._value(ask, status, body, text), text, self.name)
+        value = self._value(ask, status, body, text)
+        return Reply(status, value, text if value is None else self._spelled(value), self.name)
 
     def _exchange(self, ask: Ask) -> tuple[int, Mapping[str, str], bytes]:
         url = self.base.rstrip("/") + ask.path + ("?" + urlencode(ask.query) if ask.query else "")
@@ -167,6 +168,10 @@ class Door:
             if not 200 <= status < 300:
                 return None
             raise self._failed(ask, f"{self.name} answered {status} with something that is not JSON", text) from None
+
+    def _spelled(self, value: Any) -> str:
+        """Spell a body as people read it: escapes such as \\u6682 become letters."""
+        return self.clean(json.dumps(value, ensure_ascii=False, default=str))
 
     def _unanswered(self, ask: Ask, error: Exception) -> LandlordDown | AnswerLost:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error

@@ -16,6 +16,7 @@ from leasehold.model.values.money import HourlyPrice, Money
 from leasehold.transport.openssh import SshAddress
 
 _LABEL = re.compile(r"[a-z][a-z0-9-]{2,47}\Z")
+_PUBLIC_KEY = re.compile(r"(ssh|ecdsa|sk)-[\w@.-]+ [A-Za-z0-9+/=]+( [^\x00-\x1f\x7f]*)?\Z")  # it goes into scripts
 
 
 class Kind(Enum):
@@ -95,7 +96,7 @@ class Offer:
     card: str
     count: int
     card_gb: int
-    price: HourlyPrice  # compute, for all cards together
+    price: HourlyPrice | None  # compute, for all cards together; None: the API tells it only for a box that runs
     read_unix: float
     region: str = ""
     spot: bool = False
@@ -134,6 +135,10 @@ class RentOrder:
                 f"{self.label!r} cannot be a label",
                 hint="use 3 to 48 lower-case letters, digits and dashes",
             )
+        if self.public_key and not _PUBLIC_KEY.match(self.public_key):
+            raise UserError(
+                "landlord.bad_public_key", "that is not one line of a public key", hint="read it from a .pub file"
+            )
 
 
 @dataclass(frozen=True)
@@ -163,13 +168,13 @@ class Holding:
 class Market(Protocol):
     """One landlord's API with one key."""
 
-    name: str  # the profile's `landlord:`
+    name: str  # also the platform that its boxes are
 
     def account(self) -> Account:
         """Return who the key belongs to; raises BadKey if it belongs to nobody."""
 
     def offers(self, need: Need) -> tuple[Offer, ...]:
-        """Return what could be rented now and fits, cheapest first."""
+        """Return what could be rented now and fits, cheapest first; what has no price comes last."""
 
     def rent(self, order: RentOrder) -> str:
         """Create a box and return its id; sent once. NoCapacity: none was made. AnswerLost: one may have been."""

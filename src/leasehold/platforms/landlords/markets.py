@@ -18,7 +18,7 @@ from leasehold.platforms.landlords.market import Market
 class Vendor:
     """One landlord's entry."""
 
-    name: str  # also the `landlord:` of its profiles
+    name: str  # also the platform that its boxes are
     title: str
     base: str
     variables: tuple[str, ...]  # environment variables that may hold the key
@@ -29,7 +29,7 @@ class Vendor:
     @property
     def url_variable(self) -> str:
         """Return the variable that replaces the base address: a test server, or a proxy of your own."""
-        return f"LEASEHOLD_{self.name.upper()}_URL"
+        return f"LEASEHOLD_{self.name.upper().replace('-', '_')}_URL"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ VENDORS: tuple[Vendor, ...] = (
         "leasehold.platforms.landlords.paperspace:Paperspace",
     ),
     Vendor(
-        "autodl",
+        "autodl-pro",
         "AutoDL Pro",
         "https://api.autodl.com",
         ("AUTODL_TOKEN",),

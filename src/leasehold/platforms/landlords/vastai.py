@@ -112,7 +112,8 @@ class VastAi:
             "onstart": _start_script(order.public_key),
         }
         if order.offer.spot:
-            body["price"] = float((order.bid or order.offer.price).amount)
+            bid = order.bid or order.offer.least_bid
+            body["price"] = float(bid.amount) if bid else None
         if order.volumes:
             volume = int(_split(order.volumes[0])[1])
             body["volume_info"] = {"create_new": False, "volume_id": volume, "mount_path": "/data"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 
 from leasehold.model.values.money import HourlyPrice
 from leasehold.platforms.landlords.market import Need, Offer
@@ -42,16 +43,20 @@ def fits(need: Need, offer: Offer) -> bool:
 
 def sorted_offers(need: Need, offers: Iterable[Offer]) -> tuple[Offer, ...]:
     """Return the offers that fit, cheapest compute first."""
-    return tuple(sorted((offer for offer in offers if fits(need, offer)), key=lambda one: (one.price.amount, one.id)))
+    return tuple(sorted((offer for offer in offers if fits(need, offer)), key=_by_price))
 
 
 def _in_region(wanted: str, place: str) -> bool:
     return wanted.lower() in re.split(r"[,;\s]+", place) or place.startswith(wanted.lower())
 
 
-def _dearer(price: HourlyPrice, most: HourlyPrice | None) -> bool:
-    """Return whether a price is above the ceiling; another currency cannot be compared and stays."""
-    return most is not None and price.currency == most.currency and price.amount > most.amount
+def _by_price(offer: Offer) -> tuple[bool, Decimal, str]:
+    return offer.price is None, offer.price.amount if offer.price else Decimal(0), offer.id
+
+
+def _dearer(price: HourlyPrice | None, most: HourlyPrice | None) -> bool:
+    """Return whether a price may be above the ceiling: an unknown one, or one of another currency, is not below it."""
+    return most is not None and (price is None or price.currency != most.currency or price.amount > most.amount)
 
 
 def _cuda(version: str) -> tuple[int, ...]:
