@@ -70,12 +70,13 @@ def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
 
 def _is_landlord(home: Home, word: str) -> bool:
     """Return whether --on names a landlord that rents by API, and no box of that name."""
-    if not word.isalpha():  # most names and every address: no module is loaded for them
-        return False
     from leasehold.ledger import box_book
+
+    if word == "local" or ":" in word or box_book.find(home.ledger, word) is not None:
+        return False  # what most words are: no landlord's module is loaded for them
     from leasehold.lifecycle.rentals.markets import is_landlord
 
-    return is_landlord(word) and box_book.find(home.ledger, word) is None
+    return is_landlord(word)
 
 
 def _has_candidates(job_file: Path) -> bool:

@@ -6,7 +6,7 @@ import time
 from decimal import Decimal
 
 from leasehold.errors import LandlordError
-from leasehold.ledger import books, rentals
+from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.money.metering import cost_and_rate
 from leasehold.lifecycle.rentals.api_landlord import ApiLandlord
@@ -41,20 +41,20 @@ def excuse(home: Home, lease: Lease) -> str:
 
 
 def leave_behind(home: Home, lease: Lease, landlord: ApiLandlord, report: Report) -> bool:
-    """Record a released box as gone; return whether something of it goes on billing, so that its lease stays open."""
+    """Return whether something of a released box goes on billing; then its lease stays open and counts that."""
     try:
         left = landlord.left()
     except LandlordError as error:
         left = []
         text = f"whether storage of {lease.box} goes on billing is unknown: {why(error)}. Look: lease landlord sweep"
         report(Note("unknown", text))
-    rentals.ended(home.ledger, landlord.rental, "released")
     if not left:
         return False
     rate = _sum(left)
     with home.ledger.transaction() as append:
         append("lease_parked", lease.id, "", {"verb": "", "said": "the box is gone; its storage goes on billing"})
         append("lease_left", lease.id, "", {"holdings": [one.id for one in left]})
+        append("rent_ended", lease.id, "", {"label": landlord.rental.label, "how": "released"})
         if rate is not None:
             append("lease_rated", lease.id, "", {"rate": str(rate)})
     for one in left:

@@ -214,10 +214,10 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         _hush(home, lease, plan)
     state = landlord.act(lease, plan.verb)
     deadline = time.monotonic() + _POLL_LIMIT_S
-    while state is BoxState.HELD and time.monotonic() < deadline:
+    rented = landlord if isinstance(landlord, ApiLandlord) else None  # which has polled to the end itself
+    while state is BoxState.HELD and rented is None and time.monotonic() < deadline:
         time.sleep(1)
         state = landlord.poll(lease)
-    rented = landlord if isinstance(landlord, ApiLandlord) else None
     if state is BoxState.GONE:
         for line in not_home(plan.readings, plan.left_behind, plan.verb):
             report(Note("given_up", line))
@@ -272,10 +272,12 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
 
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
     EarlyCalls(home.path).forget()
-    twins = twins_of(home, lease)
+    twins, rental = twins_of(home, lease), rentals.rental_of_lease(home.ledger, lease.id)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})
         append("lease_closed", lease.id, "", {"verb": verb})
+        if rental is not None:
+            append("rent_ended", lease.id, "", {"label": rental.label, "how": verb})
     close_twins(home, twins, verb, report)
     cost = cost_text(home, lease, time.time())
     report(Note("closed", f"{lease.id} is closed by `{verb}`" + (f"; it cost {cost}" if cost else "")))

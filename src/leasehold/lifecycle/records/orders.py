@@ -20,6 +20,7 @@ class RentOptions:
 
     wait_s: float = 0.0  # how long to ask again until one fits
     max_price: str = ""
+    price: str = ""  # as the console shows it, where an API tells none
     spot: bool = False
     regions: tuple[str, ...] = ()
     ends_after_s: float = 0.0  # the landlord's own dead man's switch; 0: from the forecast

@@ -59,7 +59,8 @@ def _rent(desk: Desk, job: Job, run: str, markets: tuple[str, ...], options: Ren
         raise UserError("rent.no_ceiling", "--wait needs a price ceiling", hint="--wait 6h --max-price 2USD/h")
     wish = RentWish(run, markets, public_key(desk.home), most, options.ends_after_s)
     balances = read_balances(desk, markets)
-    told = OfferWish(options.spot, most, options.regions, balances=balances)
+    stated = HourlyPrice.parse(options.price) if options.price else None
+    told = OfferWish(options.spot, most, options.regions, balances=balances, stated=stated)
     approve = _remembered(lambda ask: _approve(desk, ask, options))
     if options.request:
         _write_request(RentAsk(run, markets, _ceiling(most)), Path(options.request))
@@ -117,10 +118,12 @@ def _say_offers(desk: Desk, offers: Offers) -> None:
 
 def offer_line(priced: Priced) -> str:
     """Describe an offer, its hour with storage, and the whole job."""
-    whole = f"the whole job {priced.total.spelled}" if priced.total is not None else "the job names no `expect`"
+    unknown = "the job names no `expect`" if priced.hour is not None else "the whole job cannot be priced"
+    whole = f"the whole job {priced.total.spelled}" if priced.total is not None else unknown
     lasts = priced.planned.sheet.balance_lasts_s
     balance = f"; the balance lasts {ago(lasts)}" if lasts is not None else ""
-    head = f"{priced.offer.market}: {words(priced.offer)}, {priced.disk_gb} GB disk, {priced.hour.spelled} an hour"
+    hour = f"{priced.hour.spelled} an hour" if priced.hour is not None else "no price for an hour"
+    head = f"{words(priced)}, {priced.disk_gb} GB disk, {hour}"
     return f"{head}, {whole}{balance}; survives {priced.survives}"
 
 

@@ -39,6 +39,7 @@ class OfferWish:
     reliability: float = 0.0
     bandwidth_bytes_s: float = Wishes.bandwidth_bytes_s
     balances: tuple[tuple[str, str], ...] = ()  # by landlord, as its API told
+    stated: HourlyPrice | None = None  # what a person read in the console, for offers whose API tells no price
 
 
 @dataclass(frozen=True)
@@ -49,20 +50,15 @@ class Priced:
     profile: Profile
     planned: Planned
     disk_gb: int
-    hour: Money
-    total: Money | None  # None: the job does not say how long it trains
+    price: HourlyPrice | None  # of compute; None: nobody tells it
+    hour: Money | None
+    total: Money | None  # None: the job does not say how long it trains, or the price is not known
     survives: str
 
     @property
     def fits(self) -> bool:
         """Return whether the plan gate lets the job go there."""
         return self.planned.verdict.outcome is not Outcome.REFUSED
-
-    @property
-    def hourly(self) -> HourlyPrice:
-        """Return an hour's price, storage included, in one currency."""
-        currency, amount = self.hour.amounts[0]
-        return HourlyPrice(amount, currency)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for --json."""
@@ -76,8 +72,9 @@ class Priced:
             "card_gb": offer.card_gb,
             "region": offer.region,
             "spot": offer.spot,
-            "price": str(offer.price),
-            "hour": self.hour.as_dict(),
+            "price": str(self.price) if self.price is not None else None,
+            "price_stated": offer.price is None and self.price is not None,
+            "hour": None if self.hour is None else self.hour.as_dict(),
             "total": None if self.total is None else self.total.as_dict(),
             "disk_gb": self.disk_gb,
             "read_at": iso(offer.read_unix),
@@ -154,28 +151,32 @@ def _fits(job: Job, offer: Offer, wish: OfferWish) -> bool:
     gpu = job.gpu
     if gpu and gpu.memory_max_bytes and offer.card_gb * _GIB > gpu.memory_max_bytes * 1.08:  # 80 "GB" may be GiB
         return False
-    if wish.most is not None:
-        return offer.price.currency == wish.most.currency and offer.price.amount <= wish.most.amount
+    price = offer.price or wish.stated
+    if wish.most is not None and price is not None:
+        return price.currency == wish.most.currency and price.amount <= wish.most.amount
     return True
 
 
 def _priced(job: Job, offer: Offer, profile: Profile, wish: OfferWish, now_unix: float) -> Priced:
     disk_gb = disk_gb_of(job)
-    root = folder_on(profile)
+    root, price = folder_on(profile), offer.price or wish.stated
     wishes = Wishes(
-        str(offer.price), dict(wish.balances).get(offer.market, ""), spot=offer.spot,
+        str(price or ""), dict(wish.balances).get(offer.market, ""), spot=offer.spot,
         bandwidth_bytes_s=wish.bandwidth_bytes_s, cards=offer.count, root=root,
         disk_gb={profile.state_tier.name: Decimal(disk_gb)},
     )  # fmt: skip
     planned = judge(offer.market, job, placed(profile, root), wishes, now_unix)
     cast = planned.sheet.forecast
-    hour = offer.price.money + (
+    disk = (
         offer.disk_per_gb.money.times(disk_gb)
         if offer.disk_per_gb is not None
         else profile.storage_per_hour({profile.state_tier.name: Decimal(disk_gb)}, stopped=False)
     )
-    total = None if cast.ends_s is None else hour.times(Decimal(cast.ends_s) / 3600) + _traffic(job, offer)
-    return Priced(offer, profile, planned, disk_gb, hour, total, survives_of(profile, offer))
+    hour = price.money + disk if price is not None else None
+    total = (
+        None if cast.ends_s is None or hour is None else hour.times(Decimal(cast.ends_s) / 3600) + _traffic(job, offer)
+    )
+    return Priced(offer, profile, planned, disk_gb, price, hour, total, survives_of(profile, offer))
 
 
 def _traffic(job: Job, offer: Offer) -> Money:
@@ -197,7 +198,8 @@ def survives_of(profile: Profile, offer: Offer) -> str:
 
 
 def _order(priced: Priced) -> tuple[Any, ...]:
-    currency, hour = priced.hour.amounts[0]
+    """Sort by the whole job within a currency; what has no price comes last, for it cannot be compared."""
+    currency, hour = priced.hour.amounts[0] if priced.hour is not None else ("~", Decimal(0))
     total = dict(priced.total.amounts).get(currency) if priced.total is not None else None
     return (not priced.fits, currency, total is None, total or hour, hour, priced.offer.market, priced.offer.id)
 

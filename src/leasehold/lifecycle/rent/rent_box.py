@@ -15,7 +15,7 @@ from leasehold.lifecycle.rentals.states import note_holding
 from leasehold.model.lease.rental import Rental, RentalState, label_of
 from leasehold.model.run.note import Note
 from leasehold.model.values.money import HourlyPrice
-from leasehold.platforms.landlords.market import Offer, RentOrder
+from leasehold.platforms.landlords.market import RentOrder
 
 from .allowance import Approve, RentAsk, Yes, standing_yes
 from .offers import Priced
@@ -43,9 +43,12 @@ def rent_one(desk: Desk, wish: RentWish, offers: Sequence[Priced], approve: Appr
         return held
     yes: tuple[RentAsk, Yes] | None = None
     for priced in offers:
-        if yes is None or not _within(priced.offer.price, yes[0].most):
-            asked = RentAsk(wish.run, wish.markets, wish.most or priced.offer.price)
-            if not _within(priced.offer.price, asked.most):
+        if priced.price is None:
+            wish.passed_over.append(f"{words(priced)}: its API tells no price; --price says what the console shows")
+            continue
+        if yes is None or not _within(priced.price, yes[0].most):
+            asked = RentAsk(wish.run, wish.markets, wish.most or priced.price)
+            if not _within(priced.price, asked.most):
                 continue
             standing = standing_yes(desk.home, asked, desk.clock())
             if standing is not None:
@@ -81,7 +84,7 @@ def _try_offer(desk: Desk, wish: RentWish, priced: Priced, yes: Yes) -> Rental |
     ends = _ends_unix(desk, wish, priced)
     spot = offer.spot
     rental = Rental(
-        label, offer.market, priced.profile.id, RentalState.INTENDED, desk.clock(), wish.run, str(offer.price), spot,
+        label, offer.market, priced.profile.id, RentalState.INTENDED, desk.clock(), wish.run, str(priced.price), spot,
         approval=yes.id,
     )  # fmt: skip
     order = RentOrder(
@@ -90,10 +93,10 @@ def _try_offer(desk: Desk, wish: RentWish, priced: Priced, yes: Yes) -> Rental |
         disk_gb=priced.disk_gb,
         public_key=wish.public_key,
         ends_unix=ends,
-        bid=offer.price if spot else None,
+        bid=priced.price if spot else None,
     )
-    book.intend(desk.ledger, rental, offer=_facts(offer), ends_unix=ends, yes=yes.as_dict())
-    desk.report(Note("rent", f"asking {offer.market} for {words(offer)} as {label}", {"label": label}))
+    book.intend(desk.ledger, rental, offer=_facts(priced), ends_unix=ends, yes=yes.as_dict())
+    desk.report(Note("rent", f"asking {words(priced)} as {label}", {"label": label}))
     rental = next(one for one in book.rentals(desk.ledger) if one.label == label)
     try:
         id = patiently(desk, lambda: desk.open(offer.market).rent(order))
@@ -103,7 +106,7 @@ def _try_offer(desk: Desk, wish: RentWish, priced: Priced, yes: Yes) -> Rental |
         return settled if settled.state is RentalState.HELD else None
     except LandlordError as error:
         book.absent(desk.ledger, rental, f"refused: {error.code}")
-        wish.passed_over.append(f"{offer.market} {words(offer)}: {why(error)}")
+        wish.passed_over.append(f"{words(priced)}: {why(error)}")
         desk.report(Note("candidate", f"{offer.market} has it no more: {why(error)}", {"label": label}))
         if not isinstance(error, NoCapacity | LandlordSaidNo):
             raise
@@ -142,11 +145,15 @@ def _ends_unix(desk: Desk, wish: RentWish, priced: Priced) -> float:
     return desk.clock() + (wish.ends_after_s or later)
 
 
-def words(offer: Offer) -> str:
+def words(priced: Priced) -> str:
     """Name an offer in a line."""
+    offer = priced.offer
     where = f" in {offer.region}" if offer.region else ""
-    return f"{offer.count} x {offer.card}{where}{' (spot)' if offer.spot else ''} at {offer.price}"
+    price = priced.price if priced.price is not None else "a price that its API does not tell"
+    return f"{offer.market} for {offer.count} x {offer.card}{where}{' (spot)' if offer.spot else ''} at {price}"
 
 
-def _facts(offer: Offer) -> dict[str, object]:
-    return {"id": offer.id, "card": offer.card, "count": offer.count, "region": offer.region, "price": str(offer.price)}
+def _facts(priced: Priced) -> dict[str, object]:
+    offer = priced.offer
+    place = {"id": offer.id, "card": offer.card, "count": offer.count, "region": offer.region}
+    return {**place, "price": str(priced.price)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from leasehold.errors import BadKey, UserError
+from leasehold.errors import BadKey
 from leasehold.ledger import rentals as book
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease
@@ -84,13 +84,8 @@ def asked_for(home: Home, words: str) -> list[str]:
 
 
 def profile_of(home: Home, market: str) -> Profile:
-    """Return the platform on which a landlord's boxes are."""
-    shelf = home.shelf()
-    for id in sorted(shelf.names(), key=lambda id: (not id.startswith(market), id)):
-        profile = shelf.load(id)
-        if profile.landlord == market or profile.id == market:
-            return profile
-    raise UserError("landlord.no_profile", f"no platform has the landlord {market!r}", hint="lease platforms")
+    """Return the platform that a landlord's boxes are; it has the landlord's name."""
+    return home.shelf().load(market)
 
 
 def by_api(profile: Profile, market: str) -> Profile:

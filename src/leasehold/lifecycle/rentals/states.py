@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leasehold.ledger import books, box_book
-from leasehold.ledger import rentals as book
 from leasehold.model.lease.lease import Lease
 from leasehold.model.lease.rental import Rental
 from leasehold.model.run.note import Note
@@ -74,8 +73,9 @@ def _note_gone(desk: Desk, rental: Rental, lease: Lease, holding: Holding | None
     reason = why_words(holding)
     said = f"{rental.market} no longer has it" + (f": {reason}" if reason else "")
     _note_taken(desk, rental, lease, holding)
-    desk.ledger.append("lease_closed", lease=lease.id, verb="", landlord=said)
-    book.ended(desk.ledger, rental, said)
+    with desk.ledger.transaction() as append:
+        append("lease_closed", lease.id, "", {"verb": "", "landlord": said})
+        append("rent_ended", lease.id, "", {"label": rental.label, "how": said})
     owed = [run.run for run in books.runs(desk.ledger, lease=lease.id) if run.seq and run.owed()]
     lost = f"; never came home from it: {', '.join(owed)}" if owed else ""
     desk.report(Note("warning", f"{lease.box}: {said}{lost}", {"lease": lease.id, "owed": owed}))

@@ -49,7 +49,9 @@ def _rent_options(args: Namespace) -> orders.RentOptions:
     wait_s = _duration(args.rent_wait, "--wait") if args.rent_wait else 0.0
     ends_s = _duration(args.ends_after, "--ends-after") if args.ends_after else 0.0
     regions = tuple(args.region)
-    return orders.RentOptions(wait_s, args.max_price, args.spot, regions, ends_s, args.rent_request, args.rent_approval)
+    return orders.RentOptions(
+        wait_s, args.max_price, args.price, args.spot, regions, ends_s, args.rent_request, args.rent_approval
+    )
 
 
 def attach(args: Namespace) -> int:

@@ -25,8 +25,8 @@ def offer_rows(offers: list[dict[str, Any]]) -> list[list[str]]:
             f"{one['count']} x {one['card']}" + (" spot" if one["spot"] else ""),
             f"{one['card_gb']} GB" if one["card_gb"] else "?",
             _short(one["region"], 28) or "?",
-            one["price"],
-            _money(one["hour"]),
+            one["price"] or "not told",
+            _money(one["hour"]) if one["hour"] is not None else "?",
             _money(one["total"]) if one["total"] is not None else "?",
             one["survives"],
             str(one["stock"]) if one["stock"] not in (None, "") else "?",
@@ -39,7 +39,7 @@ def offer_notes(found: dict[str, Any]) -> list[str]:
     """Format what belongs below the table: when prices were read, who did not answer, what the gate refuses."""
     offers = found["offers"]
     lines = [f"prices as read at {min(one['read_at'] for one in offers)}; nothing is converted"] if offers else []
-    if any(one["total"] is None for one in offers):
+    if any(one["total"] is None and one["hour"] is not None for one in offers):
         lines.append("the whole job has no price: the job file names no `expect`")
     lines += [f"no answer from {one['landlord']}: {one['why']}" for one in found["no_answer"]]
     refused = {(one["landlord"], why) for one in offers if not one["fits"] for why in one["against"]}
