@@ -11,7 +11,7 @@ from leasehold.lifecycle.approval.approve import Ask, require_phrase
 from leasehold.lifecycle.rentals.desk import Desk, patiently
 from leasehold.lifecycle.rentals.markets import profile_of
 from leasehold.lifecycle.rentals.settle import adopt
-from leasehold.lifecycle.rentals.states import note_holding
+from leasehold.lifecycle.rentals.states import note_holding, note_resumed
 from leasehold.model.lease.lease import Lease
 from leasehold.model.lease.rental import Rental, RentalState, home_of
 from leasehold.model.run.note import Note
@@ -94,8 +94,9 @@ def resume_box(desk: Desk, lease: Lease, ask: Ask, bid: HourlyPrice | None = Non
     patiently(desk, lambda: market.act(rental.holding, Act.RESUME))
     holding = patiently(desk, lambda: market.holding(rental.holding))
     note_holding(desk, rental, holding)
-    if holding is not None and holding.state in (State.STARTING, State.RUNNING):
-        desk.ledger.append("lease_resumed", lease=lease.id, seen=f"{rental.market} reports it {holding.raw_state}")
+    now = books.find_lease(desk.ledger, lease.id)
+    if holding is not None and holding.state in (State.STARTING, State.RUNNING) and now.parked:
+        note_resumed(desk, now, f"{rental.market} reports it {holding.raw_state}")
     return rental
 
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from leasehold.errors import BoxError, LandlordError, LinkError
 from leasehold.kit.text.units import ago
-from leasehold.ledger import box_book
+from leasehold.ledger import books, box_book
 from leasehold.lifecycle.box.first_contact import Contact, meet
 from leasehold.lifecycle.rentals.desk import Desk, patiently, why
 from leasehold.lifecycle.rentals.settle import SETTLE_S
-from leasehold.lifecycle.rentals.states import note_address, note_holding, why_words
+from leasehold.lifecycle.rentals.states import note_address, note_holding, note_started, why_words
 from leasehold.model.lease.box import BoxEntry
 from leasehold.model.lease.rental import Rental
 from leasehold.model.run.note import Note
+from leasehold.model.values.money import HourlyPrice
 from leasehold.platforms.landlords.market import Holding, State
 
 LIMIT_S = 20 * 60.0
@@ -28,6 +29,7 @@ def wait_ready(desk: Desk, rental: Rental, limit_s: float = LIMIT_S, contact: Me
     """Return the box's line in the book once it was met; raise if it fails, goes away or stays silent too long."""
     contact = contact or (lambda entry: meet(desk.home, entry))
     began, said, lost = desk.clock(), "", "it was not asked yet"
+    starting: tuple[HourlyPrice, float] | None = None  # what it bills while it starts, and when that was last read
     usual = f"; usually {ago(seconds)}" if (seconds := _usual_s(desk, rental)) else ""
     while desk.clock() - began < limit_s:
         holding = _ask(desk, rental)
@@ -38,6 +40,7 @@ def wait_ready(desk: Desk, rental: Rental, limit_s: float = LIMIT_S, contact: Me
             said = state
         if holding is not None:
             _refuse_dead(desk, rental, holding)
+            starting = _carry(desk, rental, holding, starting)
         if holding is not None and holding.state is State.RUNNING and holding.address is not None:
             note_address(desk, rental, holding)
             entry = box_book.find(desk.ledger, rental.box)
@@ -70,6 +73,21 @@ def _ask(desk: Desk, rental: Rental) -> Holding | None:
             seen=why(error),
             hint="the same lease run goes on with it",
         ) from None
+
+
+def _carry(
+    desk: Desk, rental: Rental, holding: Holding, starting: tuple[HourlyPrice, float] | None
+) -> tuple[HourlyPrice, float] | None:
+    """Carry the landlord's word into the ledger; return what a box that still starts bills."""
+    note_holding(desk, rental, holding)
+    if holding.state is State.STARTING and holding.rate is not None:
+        return holding.rate, desk.clock()
+    if holding.state is State.RUNNING and starting is not None:
+        lease = books.find_lease(desk.ledger, rental.lease)
+        if not any(change.what == "state" for change in lease.changes):  # its first start: it did not bill otherwise
+            note_started(desk, lease, *starting, holding)
+        return None
+    return starting
 
 
 def _words(holding: Holding) -> str:

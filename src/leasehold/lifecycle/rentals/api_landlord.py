@@ -92,7 +92,7 @@ class ApiLandlord:
             return BoxState.GONE, "gone"
         held = books.find_lease(self.desk.ledger, lease.id)
         if held.open and holding.state is not State.GONE:
-            note_rate(self.desk, held, holding.rate)
+            note_rate(self.desk, held, holding)
         return _state(holding.state), f"{holding.state.value} ({holding.raw_state})"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 from leasehold.ledger import books, box_book
 from leasehold.model.lease.lease import Lease
@@ -32,19 +33,54 @@ def note_holding(desk: Desk, rental: Rental, holding: Holding | None) -> None:
     if holding is None or holding.state is State.GONE:
         _note_gone(desk, rental, lease, holding)
         return
-    note_rate(desk, lease, holding.rate)
+    note_rate(desk, lease, holding)
     if holding.state is State.PARKED and not lease.parked:
         _note_parked(desk, rental, lease, holding)
     elif holding.state is State.RUNNING and (lease.parked or lease.off_unknown):
-        desk.ledger.append("lease_resumed", lease=lease.id, seen=f"{rental.market} reports it running")
+        note_resumed(desk, lease, f"{rental.market} reports it running")
+        note_rate(desk, books.find_lease(desk.ledger, lease.id), holding)
     if holding.address is not None:
         note_address(desk, rental, holding)
 
 
-def note_rate(desk: Desk, lease: Lease, rate: HourlyPrice | None) -> None:
-    """Record what the whole lease bills an hour now, if the landlord tells and it changed."""
-    if rate is not None and str(rate) != lease.rate:
+def note_rate(desk: Desk, lease: Lease, holding: Holding) -> None:
+    """Record what the whole lease bills an hour now, if the landlord tells.
+
+    A box that is about to change its state bills more a moment later, unseen: only a state that lasts may lower it.
+    """
+    rate = holding.rate
+    if rate is None or str(rate) == lease.rate:
+        return
+    if holding.state in (State.RUNNING, State.PARKED) or rate.amount >= _known_rate(lease):
         desk.ledger.append("lease_rated", lease=lease.id, rate=str(rate))
+
+
+def note_resumed(desk: Desk, lease: Lease, said: str) -> None:
+    """Record that a box runs again or starts to: it bills the most that it was ever seen to bill, until it is read."""
+    full = max((_amount(str(change.value)) for change in lease.changes if change.what == "rate"), default=Decimal(0))
+    currency = HourlyPrice.parse(lease.price or lease.rate).currency if lease.price or lease.rate else ""
+    full = max(full, _amount(lease.price))
+    with desk.ledger.transaction() as append:
+        append("lease_resumed", lease.id, "", {"seen": said})
+        if currency and lease.rate:
+            append("lease_rated", lease.id, "", {"rate": str(HourlyPrice(full, currency))})
+
+
+def note_started(desk: Desk, lease: Lease, starting: HourlyPrice, until_unix: float, running: Holding) -> None:
+    """Correct the meter once a box runs: until its last sighting before that, it billed what a starting box bills."""
+    if running.rate is None or starting.amount >= running.rate.amount or until_unix <= lease.opened_unix:
+        return
+    with desk.ledger.transaction() as append:
+        append("lease_rated", lease.id, "", {"rate": str(starting), "since_unix": lease.opened_unix})
+        append("lease_rated", lease.id, "", {"rate": str(running.rate), "since_unix": until_unix})
+
+
+def _known_rate(lease: Lease) -> Decimal:
+    return max(_amount(lease.rate), _amount(lease.price) if not lease.parked else Decimal(0))
+
+
+def _amount(price: str) -> Decimal:
+    return HourlyPrice.parse(price).amount if price else Decimal(0)
 
 
 def note_address(desk: Desk, rental: Rental, holding: Holding) -> None:

@@ -128,7 +128,7 @@ class Lease:
         """
         end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
         state, price, disk = RUNNING, str(self._first("price", self.price)), _sizes(self._first("disk", {}))
-        rate = str(self._first("rate", ""))
+        rate = ""  # before it was first told, price and storage are what is known
         found: list[Segment] = []
         start, counted = max(since_unix, self.opened_unix), ""
         for change in self.changes:
