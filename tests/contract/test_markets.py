@@ -20,7 +20,7 @@ from leasehold.errors import (
 )
 from leasehold.platforms.landlords.market import Act, Holding, Kind, Market, Need, Offer, RentOrder, State
 from tests.fakes.landlords.server import FakeLandlord
-from tests.fakes.landlords.street import FAKES, fake_landlord, market_on
+from tests.fakes.landlords.street import EXAMPLE, FAKES, fake_landlord, market_on
 from tests.fakes.landlords.world import FakeBox
 
 LABEL = "lease-4f3a9c1b2d"
@@ -30,14 +30,16 @@ NEED = {
     "vastai": Need(("RTX 4090",), disk_gb=50),
     "lambda": Need(("A100",), disk_gb=50),
     "paperspace": Need(("A100",), disk_gb=50),
+    "acme": Need(("T4",), disk_gb=50),
     "autodl-pro": Need(("PRO 6000",), disk_gb=50),
 }
-TELLS_BALANCE = {"vastai", "autodl-pro"}
+TELLS_BALANCE = {"vastai", "autodl-pro", "acme"}
 TELLS_BILL = {"runpod", "vastai"}
 CANNOT_PARK = {"lambda"}
 PRICED_LATE = {"autodl-pro", "paperspace"}  # the price is told only for a box that there is
 HAS_NO_PAGES = {"runpod", "lambda"}
 HOUR_S = 3600.0
+ALL = {*FAKES, *EXAMPLE}  # the example is the adapter that docs/landlords-own.md shows
 
 
 @dataclass
@@ -95,21 +97,21 @@ class Bench:
         return id
 
 
-@pytest.fixture(params=sorted(FAKES))
+@pytest.fixture(params=sorted(ALL))
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord in turn."""
     with fake_landlord(request.param) as fake:
         yield Bench(request.param, fake, market_on(fake))
 
 
-@pytest.fixture(params=sorted(set(FAKES) - CANNOT_PARK))
+@pytest.fixture(params=sorted(ALL - CANNOT_PARK))
 def parking_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord that can stop a box and keep it."""
     with fake_landlord(request.param) as fake:
         yield Bench(request.param, fake, market_on(fake))
 
 
-@pytest.fixture(params=sorted(set(FAKES) - HAS_NO_PAGES))
+@pytest.fixture(params=sorted(ALL - HAS_NO_PAGES))
 def paging_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord whose lists have pages."""
     with fake_landlord(request.param) as fake:

@@ -66,7 +66,11 @@ _CREATE = obj(
 )
 _ONE = obj("instance_uuid", closed=True, instance_uuid=TEXT)
 _ON = obj("instance_uuid payload", closed=True, instance_uuid=TEXT, payload=one_of("gpu"), start_command=TEXT)
-_TURN = obj("page_index page_size", page_index=WHOLE, page_size={"type": "integer", "minimum": 1, "maximum": 100})
+_TURN = obj(
+    "page_index page_size",
+    page_index={"type": "integer", "minimum": 1},
+    page_size={"type": "integer", "minimum": 1, "maximum": 100},
+)
 SPECS = {"4090D": "1980", "5090-p": "3030", "pro6000-p": "5980", "v-48g": "2880"}  # CNY/1000 an hour, made up
 OFF_A_DAY = Decimal("0.10")
 _WORDS = {

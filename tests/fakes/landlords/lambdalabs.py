@@ -182,7 +182,8 @@ class FakeLambda(FakeLandlord):
     )
     def add_key(self, call: Call) -> Said:
         """Register a key."""
-        key = {"id": f"{next(self._ids):032x}", **call.body}
+        made = {"public_key": "ssh-rsa AAAAmadeHere"}  # without one, the landlord makes a pair
+        key = {**made, **call.body, "id": f"{next(self._ids):032x}"}
         self.keys.append(key)
         return Said(200, {"data": key})
 

@@ -158,6 +158,7 @@ class FakeRunPod(FakeLandlord):
                 box.phase, box.until = PARKED, 0.0
             else:
                 box.phase, box.gone_at = GONE, self.world.clock()
+                self.world.stock[box.card] += 1
                 self.world.houses.destroy(box)
 
     # ------------------------------------------------------------ the vendor's ways
@@ -391,4 +392,6 @@ def _bill(rows: list[tuple[str, str, Decimal]]) -> dict[str, Any]:
     hour = {"startTime": "2026-09-01T00:00:00Z", "endTime": "2026-09-01T01:00:00Z"}
     part = {"gpuAmount": 0.0, "cpuAmount": 0.0, "diskAmount": 0.0, "standardAmount": 0.0, "highPerformanceAmount": 0.0}
     records = [{**hour, **part, name: id, "totalAmount": float(amount)} for name, id, amount in rows]
-    return {"records": records, "metadata": {"query": {}, "recordCount": len(records), "totals": {}}}
+    totals = {**part, "totalAmount": sum(record["totalAmount"] for record in records)}
+    counts = {"recordCount": len(records), "uniquePodCount": len(records), "uniqueNetworkVolumeCount": len(records)}
+    return {"records": records, "metadata": {"query": {**hour, "bucketSize": "hour"}, **counts, "totals": totals}}

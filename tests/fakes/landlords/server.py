@@ -234,3 +234,24 @@ class _Door(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing."""
+
+
+def openapi(landlord: FakeLandlord) -> dict[str, Any]:
+    """Write a landlord's operations as an OpenAPI document, for tools that read one."""
+    paths: dict[str, dict[str, Any]] = {}
+    for one in landlord.routes:
+        names = [f"part{index}" for index in range(one.path.count("{}"))]
+        values = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+        query = one.query or {}
+        for name, schema in query.get("properties", {}).items():
+            must = name in query.get("required", [])
+            values.append({"name": name, "in": "query", "required": must, "schema": schema})
+        operation: dict[str, Any] = {"parameters": values, "responses": {}}
+        if one.body is not None:
+            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": one.body}}}
+        for status, schema in one.answers.items():
+            content = {} if schema is None else {"content": {"application/json": {"schema": schema}}}
+            operation["responses"][str(status)] = {"description": "", **content}
+        path = one.path.replace("{}", "{%s}") % tuple(names)
+        paths.setdefault(path, {})[one.method.lower()] = operation
+    return {"openapi": "3.1.0", "info": {"title": landlord.name, "version": "1"}, "paths": paths}

@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
+from leasehold.platforms.landlords.http import Door
 from leasehold.platforms.landlords.keys import Key
 from leasehold.platforms.landlords.market import Market
 from leasehold.platforms.landlords.markets import Patience, open_market, vendor
@@ -22,11 +25,14 @@ FAKES = {
     "vastai": "tests.fakes.landlords.vastai:FakeVastAi",
 }
 
+EXAMPLE = {"acme": "tests.fakes.landlords.acme:FakeAcme"}
+_PAGE = Path(__file__).resolve().parents[3] / "docs" / "landlords-own.md"
+
 
 @contextlib.contextmanager
 def fake_landlord(name: str, clock: VirtualClock | None = None, houses: Houses | None = None) -> Iterator[FakeLandlord]:
-    """Serve one fake; a request or answer that broke a schema fails the test at the end."""
-    module, _, kind = FAKES[name].partition(":")
+    """Serve one fake, or the example; a request or answer that broke a schema fails the test at the end."""
+    module, _, kind = (FAKES | EXAMPLE)[name].partition(":")
     fake: FakeLandlord = getattr(importlib.import_module(module), kind)(clock, houses)
     with served(fake):
         yield fake
@@ -49,5 +55,17 @@ def environment(*fakes: FakeLandlord, key: str = KEY) -> dict[str, str]:
 
 def market_on(fake: FakeLandlord, key: str = KEY) -> Market:
     """Open the adapter on a fake; its pauses pass in virtual time."""
+    if fake.name in EXAMPLE:
+        return _example(fake, key)
     patience = Patience(timeout_s=20.0, clock=fake.clock, sleep=fake.clock.pass_s)
     return open_market(fake.name, Key(key, "a test"), {vendor(fake.name).url_variable: url_of(fake)}, patience)
+
+
+def _example(fake: FakeLandlord, key: str) -> Market:
+    """Take the adapter from the page that shows it."""
+    code = _PAGE.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(compile(code, str(_PAGE), "exec"), names)
+    headers = {"Authorization": f"Bearer {key}"}
+    door = Door("Acme", fake.address, headers, clock=fake.clock, sleep=fake.clock.pass_s)
+    return cast("Market", names["Acme"](door, Key(key, "a test").mark))

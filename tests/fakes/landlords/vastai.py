@@ -11,6 +11,7 @@ import itertools
 import json
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlencode
 
 from tests.fakes.landlords.clock import VirtualClock
 from tests.fakes.landlords.schema import NUMBER, TEXT, WHOLE, YES_NO, arr, maybe, obj, one_of
@@ -69,6 +70,16 @@ _OFFER = obj(
     min_bid=NUMBER,
     storage_cost=NUMBER,
 )
+_RUN_TYPES = (
+    "ssh",
+    "jupyter",
+    "args",
+    "ssh_proxy",
+    "ssh_direct",
+    "jupyter_proxy",
+    "jupyter_direct",
+    "ssh_direc ssh_proxy",  # what vast-cli 1.9.1 sends for --ssh --direct
+)
 _CREATE = obj(
     "image",
     closed=True,
@@ -76,7 +87,7 @@ _CREATE = obj(
     template_hash_id=maybe(TEXT),
     label=maybe(TEXT),
     disk=NUMBER,
-    runtype=maybe(one_of("ssh", "jupyter", "args", "ssh_proxy", "ssh_direct", "jupyter_proxy", "jupyter_direct")),
+    runtype=maybe(one_of(*_RUN_TYPES)),
     target_state=one_of("running", "stopped"),
     price=maybe({"type": "number", "minimum": 0.001, "maximum": 128}),
     env={"type": "object"},
@@ -181,9 +192,10 @@ class FakeVastAi(FakeLandlord):
         return _no(400, "invalid_args", why)
 
     def not_found(self, call: Call) -> Said:
-        """Redirect to another host what lacks its slash; otherwise 404 in HTML."""
+        """Redirect what lacks its slash, as the vendor's own client expects; otherwise 404 in HTML."""
         if not call.path.endswith("/"):
-            return Said(301, raw=b"<html>moved</html>", headers={"Location": "https://console.example/"})
+            to = f"{self.address}{call.path}/" + (f"?{urlencode(call.query)}" if call.query else "")
+            return Said(301, raw=b"<html>moved</html>", headers={"Location": to})
         return Said(404, raw=b"<html>not found</html>", headers={"Content-Type": "text/html"})
 
     # ------------------------------------------------------------ operations
@@ -246,8 +258,9 @@ class FakeVastAi(FakeLandlord):
     )
     def create(self, call: Call) -> Said:
         """Accept an offer; 410 if it is gone and the tenant would not wait."""
-        machine, count = divmod(int(call.parts[0]), 1000)
-        if machine not in MACHINES:
+        number = call.parts[0]
+        machine, count = divmod(int(number) if number.isascii() and number.isdigit() else 0, 1000)
+        if machine not in MACHINES or not count:
             return _no(404, "no_such_ask", "the offer does not exist")
         if (self.world.balance or 0) <= 0:
             return _no(400, "insufficient_credit", "Your account lacks credit; see the billing page.")
@@ -421,6 +434,7 @@ class FakeVastAi(FakeLandlord):
             "label": box.label or None,
             "image_uuid": box.more["image"],
             "image_runtype": box.more["runtype"],
+            "extra_env": [],
             "onstart": box.more["onstart"],
             "status_msg": box.why or None,
             "machine_id": box.more["machine"],
@@ -462,4 +476,9 @@ _OPERATORS: dict[str, Any] = {
 
 
 def _passes(seen: Any, rule: dict[str, Any]) -> bool:
-    return seen is None or all(_OPERATORS[word](seen, told) for word, told in rule.items())
+    """Compare as the vendor does: a number in a text is a number."""
+    if seen is None:
+        return True
+    return all(
+        _OPERATORS[word](seen, type(seen)(told) if isinstance(told, str) else told) for word, told in rule.items()
+    )

@@ -57,7 +57,7 @@ _LEAST_CUDA = 113
 _NO_STOCK = re.compile(r"库存|售罄|无可用|stock", re.I)
 _NO_MONEY = re.compile(r"余额|欠费|balance", re.I)
 _MISSING, _BAD_TOKEN = "RecordNotFoundError", "AuthorizeFailed"
-_STATES = {
+STATES = {
     "creating": State.STARTING,
     "starting": State.STARTING,
     "running": State.RUNNING,
@@ -204,11 +204,11 @@ class AutoDl:
         if _code(reply) != "Success":
             raise self._refused(reply, f"the state of {id}")
         raw = reply.answer.text("data")
-        return _STATES.get(raw, State.UNKNOWN), raw
+        return STATES.get(raw, State.UNKNOWN), raw
 
     def _box(self, row: Answer) -> Holding:
         id, raw = row.text("uuid"), row.text("status")
-        state = _STATES.get(raw, State.UNKNOWN)
+        state = STATES.get(raw, State.UNKNOWN)
         snapshot = self._snapshot(id) if state in (State.RUNNING, State.PARKING, State.UNKNOWN) else None
         made = row.unix("created_at")
         return Holding(

@@ -40,7 +40,7 @@ from leasehold.transport.openssh import SshAddress
 
 USER, PORT = "ubuntu", 22
 TAG = "leasehold"
-_STATES = {
+STATES = {
     "booting": State.STARTING,
     "active": State.RUNNING,
     "unhealthy": State.FAILED,
@@ -172,7 +172,7 @@ class LambdaLabs:
 
     def _box(self, one: Answer) -> Holding:
         raw = one.text("status")
-        state = _STATES.get(raw, State.UNKNOWN)
+        state = STATES.get(raw, State.UNKNOWN)
         kind = one.part("instance_type")
         hour = kind.number("price_cents_per_hour") / 100 if state in _BILLING else Decimal(0)
         tags = {tag.text("key"): tag.text("value") for tag in one.each("tags", absent=True)}

@@ -53,7 +53,7 @@ _HOURS_PER_MONTH = 730
 _PAGE, _MOST_PAGES = 50, 200
 _TYPE = re.compile(r"(?P<card>.+?)(?:x(?P<count>\d+))?\Z")
 _NO_CAPACITY = re.compile(r"capacity|out of stock|not available|unavailable|no .{,30}available", re.I)
-_STATES = {
+STATES = {
     "off": State.PARKED,
     "starting": State.STARTING,
     "restarting": State.STARTING,
@@ -217,7 +217,7 @@ class Paperspace:
 
     def _box(self, one: Answer) -> Holding:
         raw = one.text("state")
-        state = State.GONE if one.has("dtDeleted") else _STATES.get(raw, State.UNKNOWN)
+        state = State.GONE if one.has("dtDeleted") else STATES.get(raw, State.UNKNOWN)
         size = one.number("storageTotal", Decimal(0)) / (1 << 30)
         storage = self._hourly(one.number("storageRate", Decimal(0)), size)
         usage = Decimal(0) if state in (State.PARKED, State.GONE) else one.number("usageRate", Decimal(0))

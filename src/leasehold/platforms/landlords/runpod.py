@@ -45,7 +45,7 @@ _LEAST_VOLUME_GB = 10  # the specification's minimum for mounts.persistent
 _NO_CAPACITY = re.compile(
     r"capacity|no (longer )?(any )?instances?|not enough|no .{0,40}available|could not find", re.I
 )
-_STATES = {
+STATES = {
     "PROVISIONING": State.STARTING,
     "STARTING": State.STARTING,
     "RUNNING": State.RUNNING,
@@ -206,7 +206,7 @@ class RunPod:
 
     def _pod(self, pod: Answer) -> Holding:
         raw = pod.text("status")
-        state = _STATES.get(raw, State.UNKNOWN)
+        state = STATES.get(raw, State.UNKNOWN)
         gpu, direct = pod.part("gpu"), pod.part("ssh").part("direct")
         made = pod.unix("createdAt")
         parts = self._rate_parts(pod, state)

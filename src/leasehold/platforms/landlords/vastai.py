@@ -310,8 +310,10 @@ class VastAi:
 
 
 def _state(actual: str, intended: str) -> State:
+    if actual in ("running", "rebooting") and intended == "stopped":
+        return State.PARKING
     if actual == "running":
-        return State.PARKING if intended == "stopped" else State.RUNNING
+        return State.RUNNING
     if intended == "stopped" and actual in (*_STARTING, *_STOPPED):
         return State.PARKED
     if actual in _BROKEN:
@@ -319,6 +321,14 @@ def _state(actual: str, intended: str) -> State:
     if actual == "stopped":
         return State.PARKED
     return State.STARTING if actual in _STARTING else State.UNKNOWN
+
+
+_WORDS = ("null", "created", "loading", "rebooting", "running", "stopped", "exited", "frozen", "unknown", "offline")
+STATES = {  # by what is and what is wished for
+    f"{actual}, intended {intended}": _state("" if actual == "null" else actual, intended)
+    for actual in _WORDS
+    for intended in ("running", "stopped")
+}
 
 
 def _address(one: Answer) -> SshAddress | None:
