@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from leasehold.errors import LeaseholdError, LinkError
+from leasehold.facts.profiles import Shelf
 from leasehold.ledger import books
 from leasehold.ledger import rentals as book
 from leasehold.lifecycle.approval import approve
@@ -68,6 +69,17 @@ def _loads_once(*args: Any) -> Any:
     if not _loaded:
         _loaded.append(_loads(*args))
     return _loaded[0]
+
+
+_load = Shelf.load
+_profiles: dict[str, Any] = {}
+
+
+def _load_once(shelf: Shelf, name: str) -> Any:
+    """Read each profile once: no life has overlays of its own."""
+    if name not in _profiles:
+        _profiles[name] = _load(shelf, name)
+    return _profiles[name]
 
 
 class Killed(BaseException):
@@ -183,6 +195,7 @@ class Life:
         for module in (teardown, teardown_readings):
             patch.setattr(module, "box_of", self._room_of)
         patch.setattr(verify, "_check_loads", _loads_once)
+        patch.setattr(Shelf, "load", _load_once)
 
     def _landlord(self, home: Home, lease: Lease, report: Any = silent) -> ApiLandlord | None:
         rental = book.rental_of_lease(home.ledger, lease.id)

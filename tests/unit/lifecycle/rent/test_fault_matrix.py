@@ -35,6 +35,14 @@ def lives(count: int, first: int) -> Counter[str]:
 
 
 def test_lives_under_faults_leave_nothing_billing_unseen() -> None:
-    seen = lives(60, _FIRST)
-    print(seen)
-    assert seen["rented"] and seen["killed"]
+    seen = lives(40, _FIRST)
+    assert seen["rented"] and seen["killed"] and seen["within 1 %"] >= seen["bills of quiet lives"] * 0.9
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(8))
+def test_two_thousand_lives_leave_nothing_billing_unseen(part: int) -> None:
+    seen = lives(250, _FIRST + 1000 + 250 * part)
+    print(dict(seen))
+    assert seen["rented"] > 100 and seen["killed"] > 20
+    assert seen["within 1 %"] >= seen["bills of quiet lives"] * 0.9
