@@ -16,7 +16,7 @@ from .rows import MissingPart, Row, markdown
 
 NAMES = (
     "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fleet",
-    "fleet_sweep", "sweep", "fuzz",
+    "fleet_sweep", "sweep", "refuge", "fuzz",
 )  # fmt: skip
 
 
