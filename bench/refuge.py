@@ -29,8 +29,8 @@ from .rows import Goal, Row
 
 _EVERY_S = 10.0  # between copies, while the cost is measured: 60 times as often as a job has them by default
 _STATE_BYTES = 48 << 20
-_CADENCE_S = 2.0  # between copies, while deaths are counted
-_SAVES_S = 0.25
+_CADENCE_S = 6.0  # between copies, while deaths are counted
+_SAVES_S = 0.5
 _PATIENCE_S = 120.0
 _WORKER = "from leasehold.caretaker.entry import main; import sys; sys.exit(main(['refuge', sys.argv[1]]))"
 _TRAINER = """
