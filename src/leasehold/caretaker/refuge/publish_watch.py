@@ -99,5 +99,3 @@ class Publication:
     def _fail(self, why: str, kind: str) -> None:
         self._done = True
         self.note("publish_failed", to=self.to, why=why, **({"class": kind} if kind else {}))
-
-

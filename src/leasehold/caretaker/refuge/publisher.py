@@ -1,6 +1,6 @@
 """Publish a finished run's results to a bucket: files, each read back and hashed, then the manifest that names them.
 
-What lies there under manifest.json was proven there. A file that is there already with the right bytes is not sent again.
+What a manifest.json there names was proven there. A file that lies there with the right bytes is not sent again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class _Publisher:
             if self.place.read_back(key) == wanted:
                 return
             if not left:
-                raise PlaceError(LYING, "%s/%s: other bytes are read back than were sent, twice" % (self.place.where, key))
+                raise PlaceError(
+                    LYING, "%s/%s: other bytes are read back than were sent, twice" % (self.place.where, key)
+                )
 
     def _named(self) -> str:
         """Return the digest of what a manifest there names; empty if it is not one of ours."""

@@ -130,13 +130,18 @@ SENTENCES: Dict[str, Sentence] = {
         lambda event: "publishing was cut (%s); again in %.0f s" % (event.get("why"), float(event.get("again_s") or 0))
     ),
     "published": Sentence(
-        lambda event: "published: %s, %s, in %s"
-        % (count(int(event.get("files") or 0), "file"), event.get("how"), event.get("to"))
+        lambda event: (
+            "published: %s, %s, in %s"
+            % (count(int(event.get("files") or 0), "file"), event.get("how"), event.get("to"))
+        )
     ),
     "publish_failed": Sentence(
-        lambda event: "the results were NOT published to %s: %s; they can be pulled as usual"
-        % (event.get("to"), event.get("why")),
-        "failed", HIGH,
+        lambda event: (
+            "the results were NOT published to %s: %s; they can be pulled as usual"
+            % (event.get("to"), event.get("why"))
+        ),
+        "failed",
+        HIGH,
     ),
     "durable_failed": Sentence(lambda event: "the durable copy FAILED: %s" % event.get("why"), "failed", HIGH),
 }

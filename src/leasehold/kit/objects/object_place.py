@@ -18,7 +18,6 @@ from .put_object import put_object
 from .read_ranges import ObjectReader
 from .source import Source
 
-
 Tick = Callable[[int], None]
 
 

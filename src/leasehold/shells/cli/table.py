@@ -147,7 +147,9 @@ def overview() -> str:
     parts = [_ABOUT]
     for group in GROUPS:
         parts.append(f"{group}:\n" + "\n".join(_line(row.name, row) for row in COMMANDS if row.group == group))
-    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box", "refuge")]
+    more = [
+        f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box", "refuge")
+    ]
     parts.append("more (lease run --help, lease box --help):\n" + "\n".join(more))
     return "\n\n".join([*parts, _EXAMPLES]) + "\n"
 

@@ -51,7 +51,9 @@ def put(place: ObjectPlace, key: str, data: bytes) -> None:
     place.put(key, io.BytesIO(data), len(data), hashlib.sha256(data).hexdigest())
 
 
-def times(count: int, reply: Reply, when: Callable[[Asked], bool] = lambda _: True) -> Callable[[Asked], Optional[Reply]]:
+def times(
+    count: int, reply: Reply, when: Callable[[Asked], bool] = lambda _: True
+) -> Callable[[Asked], Optional[Reply]]:
     left = [count]
 
     def order(asked: Asked) -> Optional[Reply]:
@@ -65,7 +67,12 @@ def times(count: int, reply: Reply, when: Callable[[Asked], bool] = lambda _: Tr
 
 @pytest.mark.parametrize(
     "reply",
-    [error(503, "SlowDown"), error(500, "InternalError"), Reply(502, b"<html>bad gateway</html>"), Reply(200, b"", cut=-1)],
+    [
+        error(503, "SlowDown"),
+        error(500, "InternalError"),
+        Reply(502, b"<html>bad gateway</html>"),
+        Reply(200, b"", cut=-1),
+    ],
     ids=["503 SlowDown", "500", "502 of a proxy", "cut"],
 )
 def test_a_busy_store_is_asked_again_with_pauses(
@@ -216,7 +223,9 @@ def test_another_region_is_taken_from_the_answer(store: FaultStore, place: Objec
 def test_a_store_without_checksums_is_asked_without(store: FaultStore, place: ObjectPlace) -> None:
     def order(asked: Asked) -> Optional[Reply]:
         if any("checksum" in name for name in asked.headers):
-            return error(400, "InvalidArgument", "Unsupported header 'x-amz-checksum-sha256' received for this API call")
+            return error(
+                400, "InvalidArgument", "Unsupported header 'x-amz-checksum-sha256' received for this API call"
+            )
         return None
 
     store.order = order
@@ -269,7 +278,8 @@ def test_a_range_of_other_bytes_is_refused(store: FaultStore, place: ObjectPlace
 
 
 def test_a_list_that_claims_to_go_on_for_ever_ends(store: FaultStore, place: ObjectPlace) -> None:
-    body = b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>"
+    more = b"<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
+    body = b"<ListBucketResult>%s</ListBucketResult>" % more
     store.order = lambda _: Reply(200, body)
     with pytest.raises(PlaceError, match="says that it goes on") as caught:
         list(place.list(""))
