@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
-from leasehold.kit.text.units import ago, local_second
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
@@ -65,7 +64,7 @@ def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
 
 
 def _has_candidates(job_file: Path) -> bool:
-    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.lifecycle.project.job_yaml import read_job
 
     return bool(read_job(job_file).candidates)
 
@@ -160,7 +159,7 @@ def show(home: Home, word: str) -> dict[str, Any]:
 
 def _smoked(home: Home, record: RunRecord) -> list[dict[str, Any]]:
     """Record that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
-    from leasehold.lifecycle.smoke.smoke import passes
+    from leasehold.lifecycle.smoke.passes import passes
     from leasehold.model.run.plan import plan_from_dict
 
     plan = plan_from_dict(json.loads(record.plan_json))
@@ -296,13 +295,3 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
         facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": cost_of(home, lease, now)[0]}
         rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
     return rows
-
-
-def duration(seconds: float) -> str:
-    """Format a duration for a person."""
-    return ago(seconds)
-
-
-def clock(unix: float) -> str:
-    """Format a moment in local time."""
-    return local_second(unix)

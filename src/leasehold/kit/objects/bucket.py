@@ -62,6 +62,7 @@ class Bucket:
         self.region = account.region
         self.clock_ahead_s = 0.0  # of the store's clock, once it has refused ours
         self.checksums = account.vendor.checksum
+        self.resumes = True  # continue uploads that were cut
         self.requests = 0
         self._wires = Connections(account, address.bucket, self.timing.stall_s)
 
@@ -216,7 +217,7 @@ def _to_sign(headers: Mapping[str, str]) -> Dict[str, str]:
 
 def _pause(tries: int, last: Any) -> float:
     """Return how long to wait: twice as long each time, and by chance, so that many do not come at once."""
-    longest = min(_MOST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (tries - 1))
+    longest: float = min(_MOST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (tries - 1))
     busy = isinstance(last, Refused) and last.status in (429, 503)
     return longest * (1.0 if busy else 0.5) * (0.5 + random.random() / 2)
 

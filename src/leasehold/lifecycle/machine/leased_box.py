@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
-from leasehold.model.lease.lease import Lease
 
 from .box import Box, find_box
 from .heard_again import ClosedBox, doubtful, hush_closed, note_heard
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
 
 
 def box_of(home: Home, lease: Lease) -> Box:

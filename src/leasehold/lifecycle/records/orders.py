@@ -111,7 +111,7 @@ class BoxWord:
 
 @dataclass(frozen=True)
 class DiskOrder:
-    """The parameters of `lease disk`."""
+    """The parameters of `lease box disk`."""
 
     box: str
     free_bytes: int = 0

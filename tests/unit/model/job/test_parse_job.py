@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from leasehold.errors import UserError
 from leasehold.kit.files.canonical_json import digest
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.cells import Cell
 from leasehold.model.job.job import (
@@ -27,7 +28,6 @@ from leasehold.model.job.job import (
     job_from_dict,
 )
 from leasehold.model.job.keys import WORDS, json_schema
-from leasehold.model.job.parse_job import guess_loader
 
 SMALL = "name: toy\nrun: python t.py\nartifacts: [best.pt]\n"  # three lines: a further key stands on line 4
 
@@ -39,7 +39,8 @@ setup: pip install -r requirements.txt
 setup_frameworks: replace
 smoke: python train.py --steps 3
 env: {SEED: 1, LR: 0.5, NOTE: "中文"}
-secrets: [WANDB_API_KEY]
+secrets: [WANDB_API_KEY, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY]
+publish: s3://bucket/results
 downloads: [{from: hf:org/name, to: weights}]
 data: [data/train.bin, {from: ~/sets/coco, to: coco}]
 resources: {gpu: {name: A100, count: 2, memory: 40GB+}, disk: 50GB}
@@ -82,7 +83,8 @@ def test_everything_a_job_can_say() -> None:
         setup_frameworks="replace",
         smoke="python train.py --steps 3",
         env={"SEED": "1", "LR": "0.5", "NOTE": "中文"},
-        secrets=("WANDB_API_KEY",),
+        secrets=("WANDB_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        publish="s3://bucket/results",
         downloads=(Download(("hf:org/name",), "weights"),),
         data=(LocalData("data/train.bin", "data/train.bin"), LocalData("~/sets/coco", "coco")),
         gpu=GpuWish("A100", 2, 40 * 10**9, 0),
@@ -134,11 +136,15 @@ def test_a_plain_budget_only_warns_and_is_written_as_in_older_plans() -> None:
         ("m.jsonl", "jsonl"),
         ("x.tar.gz", "tar.gz"),
         ("x.pt2", "bytes"),
+        ("best.pth.tar", "torch"),
+        ("shard.tar", "bytes"),
+        ("pytorch_model*.bin", "torch"),
+        ("data.bin", "bytes"),
         ("a", "bytes"),
     ],
 )
 def test_a_suffix_says_how_to_load(pattern: str, loads: str) -> None:
-    assert guess_loader(pattern) == loads
+    assert guess_kind(pattern) == loads
 
 
 # ---------------------------------------------------------------- one complaint a key
