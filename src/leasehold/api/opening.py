@@ -55,9 +55,10 @@ def newest_event(home: Home) -> int:
 
 
 def reopened(home: Home, seq: int) -> list[str]:
-    """Return the leases reopened after that event because their boxes answered."""
-    if seq < 0 or not books.reopened(home.ledger, seq):
+    """Return the leases reopened after that event because their boxes answered, and runs that were stopped there."""
+    if seq < 0 or not books.heard_since(home.ledger, seq):
         return []
     from leasehold.lifecycle.machine.heard_again import reopened_since
+    from leasehold.lifecycle.machine.superseded import stopped_since
 
-    return reopened_since(home, seq)
+    return [*reopened_since(home, seq), *stopped_since(home, seq)]

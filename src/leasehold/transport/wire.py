@@ -25,12 +25,15 @@ from .patience import ENDLESS, TICK_S, Waiting, WaitLimits
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _TAKE_OVER = "lease attach RUN --take-over, once nobody works at that home"
+_MOVED = "lease move RUN --to BOX brings it back with its newest state"
 _NO_ROOM = (
     "lease box disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
 )
 _REFUSALS = {
     TAKEN_OVER: _TAKE_OVER,
     "run.company": "",
+    "run.moved": _MOVED,
+    "move.raced": "one of the two homes moves it: lease status there shows where it is; then lease attach RUN --on BOX",
     "data.no_room": _NO_ROOM,
 }  # a gate's refusal, sent by the box; their usual hints
 _INBOX_FRAMES = 256

@@ -11,8 +11,8 @@ import urllib.request
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Protocol
 from urllib.parse import urlsplit
 
-from leasehold.caretaker.wire.http_opener import UnsafeRedirect, escaped, open_following
 from leasehold.kit.tables.download_sources import is_near
+from leasehold.kit.wire.http_opener import UnsafeRedirect, escaped, open_following
 
 _CHUNK_BYTES = 1 << 18
 _MOST_WAIT_S = 60.0

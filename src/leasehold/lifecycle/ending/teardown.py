@@ -20,6 +20,7 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.machine.shared_meters import close_twins, twins_of
 from leasehold.lifecycle.money.metering import cost_text
+from leasehold.lifecycle.states.given_up import GivenUp, given_up
 from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT, placed
 from leasehold.model.platform.platform_wording import say_source
@@ -50,6 +51,7 @@ class TeardownPlan:
     cost: str = ""
     exports: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()  # what this verb starts, with dates
+    owed: tuple[GivenUp, ...] = ()  # runs with cells that have no receipt: what of them is home
 
     @property
     def deletes(self) -> bool:
@@ -82,6 +84,7 @@ class TeardownPlan:
             "steps": steps(self.lease, self.verb),
             "not_coming_home": list(self.left_behind),
             "exports": list(self.exports),
+            "owed": [one.as_dict() for one in self.owed],
             "still_billed": list(self.verb.still_billed),
             "clocks": list(self.clocks),
             "facts": [f"{what}: {say_source(source, time.time())}" for what, source in self.profile.behind(self.verb)],
@@ -122,7 +125,16 @@ def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = 
     return TeardownPlan(
         lease, profile, verb, readings, judge_teardown(readings), tuple(left), cost_text(home, lease, time.time()),
         tuple(record.home_since for record in records if record.home_since), tuple(clocks_after(profile, verb)),
+        _owed(home, lease, readings),
     )  # fmt: skip
+
+
+def _owed(home: Home, lease: Lease, readings: TeardownReadings) -> tuple[GivenUp, ...]:
+    """Read what is home of each run with cells that have no receipt, after the box's own report was recorded."""
+    there = {run.run: run.present for run in readings.runs if run.state != "absent"} if readings.reachable else {}
+    records = books.runs(home.ledger, lease=lease.id)
+    found = [given_up(home, lease, record, there.get(record.run)) for record in records]
+    return tuple(one for one in found if one is not None)
 
 
 def clocks_after(profile: Profile, verb: Verb) -> list[str]:
@@ -163,6 +175,8 @@ def tear_down(
     if said := asked_before(home, lease):
         report(Note("by_hand", said))
     plan = plan_teardown(home, lease, wanted, Look(report=report))
+    for one in plan.owed if not plan.verdict.passed else ():
+        report(Note("owed", "\n".join(one.words(time.time())), one.as_dict()))
     _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
         if still_approved(begun, time.time()):

@@ -34,7 +34,7 @@ Answered = Callable[[Iterable[Mapping[str, Any]]], None]
 
 @dataclass(frozen=True)
 class ClosedBox(Box):
-    """The box of a closed lease: if it answers, the lease was closed by mistake or the box is on again."""
+    """The box of a closed lease, or one that a run left while it was silent: an answer from it is noticed."""
 
     answered: Answered = field(default=lambda runs: None)
     hush: Callable[[Engine], None] = field(default=lambda engine: None)

@@ -223,6 +223,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         absent_on=chosen.absent_on,
         job_file=order.job_file.name,
         stored=order.stored,
+        bring=order.bring,
     )
     return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 
@@ -312,5 +313,6 @@ def _failure(run_id: str, end: End) -> LeaseholdError:
     return RunFailed(
         f"run.{end.state}",
         f"{run_id} {end.state}: {end.reason}",
-        hint=f"lease doctor {run_id} says why; lease resume {run_id} goes on with it, or the identical lease run",
+        hint=f"lease doctor {run_id} says why; lease pull {run_id} brings what it left; "
+        f"lease resume {run_id} goes on with it, or the identical lease run",
     )

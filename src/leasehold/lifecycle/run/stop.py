@@ -26,9 +26,14 @@ _UNREACHED_S = 120.0
 _STATES = {"D": "hangs in the kernel", "T": "is suspended", "t": "is held by a debugger"}
 
 
-def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> Mapping[str, Any]:
-    """End exactly this run's processes and wait until they are gone; the wait is bounded, and failures are reported."""
-    lease = books.find_lease(home.ledger, record.lease)
+def stop_run(
+    home: Home, record: RunRecord, grace_s: float, report: Report, lease: Lease | None = None
+) -> Mapping[str, Any]:
+    """End exactly this run's processes and wait until they are gone; the wait is bounded, and failures are reported.
+
+    lease: of a box that the run has left, if it still works there.
+    """
+    lease = lease or books.find_lease(home.ledger, record.lease)
     box = box_of(home, lease)
     with box.connect() as engine:
         me = home.ledger.home_id

@@ -1,4 +1,4 @@
-"""Duties beside a watch: record the work at risk, warn of the budget once, keep the handbook up to date."""
+"""Duties beside a watch: record the work at risk, bring states home, warn of the budget, keep the handbook current."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from leasehold.model.lease.trained_time import checked_work, with_progress
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
     from leasehold.model.run.note import Report
+
+from .bring_states import StateDuty
 
 _KEEP_EVERY_S = 300.0
 _FEW_CELLS = 8
@@ -35,12 +37,14 @@ class Minder:
         self._cells = (1, 0)  # total, and how many have finished
         self._page_state = ""
         self._page_at = 0.0
+        self._states = StateDuty(home, run)
 
     def beat(self, beat: Mapping[str, Any], report: Report, proof_age_s: float | None = None) -> None:
         """Process a beat: how much is trained and saved, and how old the caretaker's sign of life is."""
         work = checked_work(beat.get("work"))
         if work:
             self._keep(with_progress(work, beat.get("readings"), *self._cells), proof_age_s)
+        self._states.beat(report)
         if time.monotonic() - self._budget_at >= _BUDGET_EVERY_S:
             self._budget_at = time.monotonic()
             budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from .file_requests import ProofRequests, RangeRequests
 from .machine_requests import BoxRequests, CareRequests, CheckRequests, NoteRequests, PowerRequests
+from .move_requests import MoveRequests
 from .run_requests import HoldRequests, ObserveRequests, WorkRequests
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class CaretakerEngine:
         self.work = WorkRequests(wire)
         self.observe = ObserveRequests(wire)
         self.hold = HoldRequests(wire)
+        self.moves = MoveRequests(wire)
         self.ranges = RangeRequests(wire)
         self.proof = ProofRequests(wire)
         self.box = BoxRequests(wire)

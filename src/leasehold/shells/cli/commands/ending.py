@@ -28,7 +28,7 @@ def stop(args: Namespace) -> int:
         output.as_json(value)
     else:
         if args.keep and "place" in value["kept"]:
-            output.say(say_evacuated(orders.Evacuation(**value["kept"])))
+            say_evacuated(orders.evacuation_from(value["kept"]))
         bills = "; the box itself still bills (lease down)" if has_meter(args.run) else ""
         output.say(f"its processes are gone{bills}")
     return 0

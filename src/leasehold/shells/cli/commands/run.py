@@ -7,13 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.api import front, opening, orders, running
-from leasehold.errors import UserError
+from leasehold.errors import RunFailed, UserError
 from leasehold.model.run.nonfinite import lines
 from leasehold.model.values.units import ago, parse_duration
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.patient_home import patient_home
-from leasehold.shells.cli.screens.outcome import home_next, say_evacuated, say_home, show_outcome
+from leasehold.shells.cli.screens.outcome import (
+    home_next,
+    pulled_json,
+    say_evacuated,
+    say_home,
+    say_states,
+    show_out_of_reach,
+    show_outcome,
+)
 
 
 def run(args: Namespace) -> int:
@@ -102,23 +110,42 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
 def pull(args: Namespace) -> int:
     """lease pull"""
     home = patient_home(args)
-    done = running.pull(home, args.run, Screen(args.json).report, args.limit_rate)
-    if isinstance(done, orders.Evacuation):
-        if args.json:
-            output.as_json({"run": done.run, "evacuated": done.as_dict(), "receipt": None})
-            return 0
-        output.say(say_evacuated(done))
-        output.data(done.place)
-        return 0
+    if args.state:
+        return _pull_states(home, args)
+    if not args.run:
+        raise UserError("usage", "which run? lease pull RUN", hint="lease status lists the runs")
+    done = running.pull(home, args.run, Screen(args.json).report, args.rate)
+    if isinstance(done, orders.OutOfReach):
+        return show_out_of_reach(done, args.json)
     row = running.status(home, done.run)[0]
-    export = row["home"]
+    code = 0 if done.complete else RunFailed.exit_code
     if args.json:
-        output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
-        return 0
-    closed = f"{say_home(done)}; its lease is closed"
-    output.say(home_next(done.run, done) if row["lease_open"] else closed)
-    output.data(export)
-    return 0
+        output.as_json(pulled_json(done, row["home"]))
+        return code
+    if done.receipt is not None:
+        what = home_next(done.run, done.receipt) if row["lease_open"] else say_home(done.receipt)
+        output.say(what if row["lease_open"] else f"{what}; its lease is closed")
+        output.data(row["home"])
+    if done.evacuated is not None:
+        say_evacuated(done.evacuated)
+        output.data(done.evacuated.place)
+    return code
+
+
+def _pull_states(home: Any, args: Namespace) -> int:
+    done = running.pull_states(home, args.run, Screen(args.json).report, args.rate)
+    silent = [one for one in done if isinstance(one, orders.OutOfReach)]
+    brought = [one for one in done if isinstance(one, orders.StatesBrought)]
+    code = RunFailed.exit_code if any(one.lacking for one in brought) else 0
+    if args.json:
+        value = {"runs": [one.as_dict() for one in brought], "unreachable": [one.as_dict() for one in silent]}
+        output.as_json({**value, "receipt": None})
+    else:
+        for one in brought:
+            say_states(one)
+        for lost in silent:
+            show_out_of_reach(lost, False)
+    return silent[0].error.exit_code if silent else code
 
 
 def verify(args: Namespace) -> int:
