@@ -1,7 +1,7 @@
 """One large file to an object store and back: ours beside `rclone copy` and boto3, on two servers on loopback.
 
-Each way is a whole process. Ours hashes what it sends and what it gets (sha256, compared); its hash of the file is known
-before, as a sealed artifact's is. rclone compares MD5 sums where the server has them, boto3 sends CRC32.
+Each way is a whole process. Ours hashes what it sends and gets (sha256, compared); its hash of the file is known
+already, as a sealed artifact's is. rclone compares MD5 sums where the server has them, boto3 sends CRC32.
 """
 
 from __future__ import annotations
