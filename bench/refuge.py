@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,20 +30,21 @@ from .rows import Goal, Row
 
 _EVERY_S = 10.0  # between copies, while the cost is measured: 60 times as often as a job has them by default
 _STATE_BYTES = 48 << 20
-_CADENCE_S = 6.0  # between copies, while deaths are counted
-_SAVES_S = 0.5
+_CADENCE_S = 20.0  # between copies, while deaths are counted
+_SAVES_S = 1.0
+_AT_ONCE = 8  # deaths; what they train is sleep
 _PATIENCE_S = 120.0
 _WORKER = "from leasehold.caretaker.entry import main; import sys; sys.exit(main(['refuge', sys.argv[1]]))"
 _TRAINER = """
 import json, os, struct, sys, time, mmap
-out, size, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+out, size, pause, busy = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4] == "busy"
 os.makedirs(out + "/ckpt", exist_ok=True)
 pad, step, saved = "x" * size, 0, time.monotonic()
 with open(out + "/count", "w+b") as file:
     file.write(bytes(8)); file.flush()
     counter = mmap.mmap(file.fileno(), 8)
     while True:
-        sum(range(2000))
+        sum(range(2000)) if busy else time.sleep(0.01)
         step += 1
         counter[:8] = struct.pack("<q", step)
         if time.monotonic() - saved < pause:
@@ -68,7 +70,8 @@ def measure(effort: Effort) -> Iterator[Row]:
         what = f"a trainer's time a step, {_STATE_BYTES >> 20} MiB copied every {_EVERY_S:.0f} s"
         bed.close()
         yield Row("refuge", what, "s", ours, peer, "not copied", Goal("ratio", "≤", 1.005))
-    lost = [_death(number) for number in range(effort.choose(full=200, quick=10))]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        lost = list(pool.map(_death, range(effort.choose(full=200, quick=16))))
     yield Row("refuge", "work lost at a sudden death, in cadences", "cadences", lost, goal=Goal("ours", "≤", 1.1))
 
 
@@ -88,9 +91,10 @@ class _Bed:
         self._lock = try_lock(self.folder.caretaker_lock)  # the worker sees that somebody cares for the run
 
     @contextmanager
-    def trainer(self, size: int, pause_s: float) -> Iterator[subprocess.Popen[bytes]]:
+    def trainer(self, size: int, pause_s: float, busy: bool = True) -> Iterator[subprocess.Popen[bytes]]:
         """Let the trainer run."""
-        yield from _run(["-c", _TRAINER, self.folder.out("main"), str(size), str(pause_s)])
+        words = [self.folder.out("main"), str(size), str(pause_s), "busy" if busy else "idle"]
+        yield from _run(["-c", _TRAINER, *words])
 
     @contextmanager
     def worker(self) -> Iterator[subprocess.Popen[bytes]]:
@@ -139,7 +143,7 @@ def _death(number: int) -> float:
     moment = random.Random(number)
     with tempfile.TemporaryDirectory(prefix="leasehold-bench-") as name:
         bed = _Bed(Path(name), _CADENCE_S)
-        with bed.trainer(100_000, _SAVES_S) as trainer, bed.worker() as worker:
+        with bed.trainer(100_000, _SAVES_S, busy=False) as trainer, bed.worker() as worker:
             _until(lambda: bed.copied() > 0)
             time.sleep(moment.uniform(0.0, 2 * _CADENCE_S))
             worker.kill()

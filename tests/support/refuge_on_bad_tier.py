@@ -92,11 +92,15 @@ def _fill_names(tier: Path) -> None:
 
 
 def _mount(options: str) -> Callable[[Path], None]:
-    return lambda tier: subprocess.run(["mount", "-o", options, str(tier)], check=True) and None
+    return lambda tier: _do("mount", "-o", options, str(tier))
 
 
 def _delete(*names: str) -> Callable[[Path], None]:
-    return lambda tier: subprocess.run(["rm", "-rf", *[str(tier / name) for name in names]], check=True) and None
+    return lambda tier: _do("rm", "-rf", *[str(tier / name) for name in names])
+
+
+def _do(*words: str) -> None:
+    subprocess.run(words, check=True)
 
 
 DEEDS: Dict[str, Tuple[Callable[[Path], Any], Callable[[Path], Any]]] = {

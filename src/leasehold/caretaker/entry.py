@@ -118,9 +118,9 @@ def _run_errand(door: str, words: List[str]) -> int:
 
 def _for_run(door: str, path: str) -> int:
     """Do a long piece of work for a run beside its caretaker, or revive the run after a restart of the box."""
-    from leasehold.caretaker.run.run_folder import RunFolder
+    from leasehold.caretaker.run.run_folder import folder_at
 
-    folder = RunFolder(path)
+    folder = folder_at(path)
     if door == "revive":
         from leasehold.caretaker.requests.revive import revive
 

@@ -54,6 +54,7 @@ class StateCopy:
 
     def to(self, place: Place, retention: Retention, check: Callable[[], None]) -> Copied:
         """Copy, publish, prune. SourceChanged: the state was written to; Fenced: the run was given away."""
+        begun_unix = time.time()
         made = self._manifest(place)
         try:
             kept = self._put(place, made, check)
@@ -62,7 +63,7 @@ class StateCopy:
                 raise
             kept = self._put(place, made, check)
         pointer = self._point(place, kept, retention)
-        self._record.finish(place.where, kept.id, self._state.mark)
+        self._record.finish(place.where, kept.id, self._state.mark, begun_unix)
         gone, self._gone = self._gone + self._prune(place, pointer, retention.keep), []
         return Copied(kept, tuple(gone))
 
@@ -71,7 +72,7 @@ class StateCopy:
             check()
             self._held.check()
 
-        self._record.begin(place.where, _name_of(made), time.time())
+        self._record.begin(place.where, _name_of(made))
         return put_state(place, made, lambda one: self._held.open(one.path), before)
 
     def _manifest(self, place: Place) -> State:

@@ -281,3 +281,12 @@ def test_damage_that_comes_later_falls_back_to_the_state_before(bed):
     newest = newest_state(bed.place(), RUN, CELL)
     (bed.tier / states_prefix(RUN, CELL) / newest.id / "model.bin").write_text("rotten")
     assert newest_whole(bed.place(), RUN, CELL).state.step == 100
+
+
+def test_only_a_copy_that_succeeded_makes_the_next_one_wait(bed):
+    bed.save(100)
+    with pytest.raises(PlaceError):
+        bed.copy(place=Lying(str(bed.tier)))
+    assert CellRecord(bed.record).begun_unix(str(bed.tier)) == 0.0
+    bed.copy()
+    assert CellRecord(bed.record).begun_unix(str(bed.tier)) > 0.0
