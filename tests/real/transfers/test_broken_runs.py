@@ -170,7 +170,7 @@ def test_an_unreadable_artifact_is_named_and_keeps_no_other(person: Front, bed: 
     assert standings(value) == {**ALL_BUT_THE_RESULT, "best.json": "unreadable"}
 
 
-def test_a_sweep_in_part_gives_a_receipt_for_what_finished_and_copies_of_the_rest(person: Front, bed: SshBed) -> None:
+def test_a_sweep_in_part_gives_a_receipt_and_copies_of_the_rest(person: Front, bed: SshBed) -> None:
     ends = "if json.loads(os.environ['LEASE_PARAMS'])['ends']: Path('go').touch()\nwhile not Path"
     files = "for n in ('best.json', 'metrics.json', 'last.pkl'): replace(n, b'{}')\n(out / \"result.json\")"
     person.write("train.py", TRAIN.replace("while not Path", ends, 1).replace('(out / "result.json")', files))

@@ -92,9 +92,7 @@ def begun(folder: RunFolder, path: str) -> List[Any]:
     return [["main", path, info.st_size, info.st_mtime_ns]]
 
 
-def test_the_state_that_home_has_begun_is_sent_on_although_a_newer_one_is_there(
-    folder: RunFolder, view: StableView
-) -> None:
+def test_a_begun_state_is_sent_on_although_a_newer_one_is_there(folder: RunFolder, view: StableView) -> None:
     write(folder, "ckpt/step-10.pkl", 1)
     known = begun(folder, "ckpt/step-10.pkl")
     write(folder, "ckpt/step-20.pkl", 2)
@@ -102,9 +100,7 @@ def test_the_state_that_home_has_begun_is_sent_on_although_a_newer_one_is_there(
     assert names(choose(view, folder, ["main"], "ckpt", [])) == ["ckpt/step-20.pkl"]
 
 
-def test_a_begun_state_that_the_trainer_removed_is_sent_on_from_the_kept_view(
-    folder: RunFolder, view: StableView
-) -> None:
+def test_a_begun_state_that_was_removed_is_sent_on_from_the_kept_view(folder: RunFolder, view: StableView) -> None:
     path = write(folder, "ckpt/step-10.pkl", 1)
     known = begun(folder, "ckpt/step-10.pkl")
     choose(view, folder, ["main"], "ckpt", None)
