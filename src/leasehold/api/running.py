@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LinkError, UserError
-from leasehold.kit.text.units import ago, local_second
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
 
+from .moving import bringing
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         if not order.rehearse and _has_candidates(order.job_file):
             from leasehold.lifecycle.run.run_job import run_through
 
-            return run_through(home, order, None, report)
+            return run_through(home, bringing(order), None, report)
         order = replace(order, on="local")
     _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.run.run_job import run_through
 
-        return run_through(home, order, box, report)
+        return run_through(home, bringing(order), box, report)
 
 
 def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -68,7 +68,7 @@ def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
 
 
 def _has_candidates(job_file: Path) -> bool:
-    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.lifecycle.project.job_yaml import read_job
 
     return bool(read_job(job_file).candidates)
 
@@ -200,7 +200,7 @@ def show(home: Home, word: str) -> dict[str, Any]:
 
 def _smoked(home: Home, record: RunRecord) -> list[dict[str, Any]]:
     """Record that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
-    from leasehold.lifecycle.smoke.smoke import passes
+    from leasehold.lifecycle.smoke.passes import passes
     from leasehold.model.run.plan import plan_from_dict
 
     plan = plan_from_dict(json.loads(record.plan_json))
@@ -341,13 +341,3 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
         facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": cost_of(home, lease, now)[0]}
         rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
     return rows
-
-
-def duration(seconds: float) -> str:
-    """Format a duration for a person."""
-    return ago(seconds)
-
-
-def clock(unix: float) -> str:
-    """Format a moment in local time."""
-    return local_second(unix)

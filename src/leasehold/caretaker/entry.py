@@ -134,12 +134,16 @@ def _for_run(door: str, path: str) -> int:
         from leasehold.caretaker.artifacts.durable_copier import copy_run
 
         return copy_run(folder)
+    if door == "publish":
+        from leasehold.caretaker.refuge.publisher import publish_run
+
+        return publish_run(folder)
     from .downloads import download_worker
 
     return (download_worker.fetch if door == "fetch" else download_worker.pull)(folder)
 
 
-_OF_A_RUN = ("fetch", "pull", "copy", "revive")
+_OF_A_RUN = ("fetch", "pull", "copy", "publish", "revive")
 
 
 def _tell(door: str, words: List[str]) -> int:

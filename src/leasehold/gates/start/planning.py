@@ -51,7 +51,7 @@ def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
     cheaper = next((one for one in sheet.profile.verbs if one.kind == "cheaper"), None)
     if job.downloads and cheaper is not None:
         name = f"{cheaper.name} ({cheaper.native})" if cheaper.native else cheaper.name
-        said.append(f"{len(job.downloads)} downloads can come first in {name}, without the card: lease fetch")
+        said.append(f"{len(job.downloads)} downloads can come first in {name}, without the card: lease run fetch")
     if verb is not None:
         said += [f"not certain: {doubt}" for doubt in sheet.profile.doubts(verb, now_unix)]
         said += [f"after `{verb.name}` this still bills: {item}" for item in verb.still_billed]

@@ -12,6 +12,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
+from leasehold.kit.events.teardown_lines import not_home_lines, where_results_are
 from leasehold.kit.text.units import utc_day
 from leasehold.ledger import books, box_book
 from leasehold.lifecycle.approval.intents import approved_words, asked_before, still_approved
@@ -31,8 +32,8 @@ from leasehold.platforms.contract import BoxState, Landlord
 from leasehold.platforms.landlords.person import steps
 from leasehold.transport.early_calls import EarlyCalls
 
+from .not_home import all_promised_home, not_home
 from .teardown_readings import Look, neighbours, read_all
-from .teardown_words import not_home, where_results_are
 
 _POLL_LIMIT_S = 120.0
 
@@ -51,6 +52,11 @@ class TeardownPlan:
     exports: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()  # what this verb starts, with dates
     owed: tuple[GivenUp, ...] = ()  # runs with cells that have no receipt: what of them is home
+
+    @property
+    def deletes(self) -> bool:
+        """Return whether what is only on the box is gone for good after the verb."""
+        return bool(self.verb.deletes) or not self.verb.reversible
 
     def _tier(self, name: str) -> str:
         tier = next(tier for tier in self.profile.tiers if tier.name == name)
@@ -226,7 +232,7 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         time.sleep(1)
         state = landlord.poll(lease)
     if state is BoxState.GONE:
-        for line in not_home(plan.readings, plan.left_behind, plan.verb):
+        for line in not_home_lines(not_home(plan.readings, plan.left_behind), plan.deletes):
             report(Note("given_up", line))
         _close(home, lease, plan.verb.name, report)
     elif state is BoxState.PARKED:
@@ -234,7 +240,8 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
     elif state is BoxState.ASKED:
         home.ledger.append("verb_asked", lease=lease.id, verb=plan.verb.name)
         lines = "\n".join(f"  {n}. {step}" for n, step in enumerate(steps(lease, plan.verb), 1))
-        where = where_results_are(plan.readings, plan.left_behind, plan.verb)
+        lost = not_home(plan.readings, plan.left_behind)
+        where = where_results_are(all_promised_home(plan.readings), lost, plan.deletes)
         report(Note("by_hand", f"{where}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting"))
     else:
         _record_unknown(home, lease, plan, state, report)

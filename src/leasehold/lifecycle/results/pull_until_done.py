@@ -16,7 +16,6 @@ from leasehold.lifecycle.pull.connections import Calls
 from leasehold.lifecycle.pull.rate import Pace
 from leasehold.lifecycle.records.orders import PullOutcome
 from leasehold.model.run.note import Note, Report
-from leasehold.transport import patience
 from leasehold.transport.early_calls import EarlyCalls
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class Persistent:
                 return once(engine, self._wish)
             except LinkError as error:
                 fruitless = 0 if self._pace.fetched_bytes > before else fruitless + 1
-                silent = not heard and time.monotonic() - begun >= patience.first_word_s(float("inf"))
+                silent = not heard and time.monotonic() - begun >= self._box.limits.first_word_s
                 if fruitless >= _FRUITLESS or silent:
                     raise
                 pause_s = pause_after(fruitless + 1)

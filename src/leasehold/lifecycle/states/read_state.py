@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.confine.check_loads import LoadRequest, LoadResult, check_loads
-from leasehold.model.job.parse_job import guess_loader
 
 _OTHER_KINDS = ("checkpoint", "pickle")
 _LIMITS = "read_memory"  # a reader that needs more than it may use says so, and nothing about the file
@@ -25,7 +25,7 @@ class Reading:
 
 def read_state(files: Sequence[Path]) -> Reading:
     """Read every file of a state with the reader of its kind."""
-    results = _tried([LoadRequest(str(path), guess_loader(path.name), allow_opaque=True) for path in files])
+    results = _tried([LoadRequest(str(path), guess_kind(path.name), allow_opaque=True) for path in files])
     for kind in _OTHER_KINDS:  # a name says little: many write a plain pickle as .pt
         wrong = [one for one in results if not one.ok and _LIMITS not in one.reason]
         if not wrong:

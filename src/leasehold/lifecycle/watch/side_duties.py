@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.run.run_state import FINISHED, RunState
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.money import budget
 from leasehold.lifecycle.tell import handbook
 from leasehold.model.lease.budget import THRESHOLDS
 from leasehold.model.lease.trained_time import checked_work, with_progress
-from leasehold.model.run.note import Report
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.run.note import Report
 
 from .bring_states import StateDuty
 

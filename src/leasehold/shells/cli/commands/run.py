@@ -9,9 +9,10 @@ from typing import Any
 from leasehold.api import front, opening, orders, running
 from leasehold.errors import RunFailed, UserError
 from leasehold.model.run.nonfinite import lines
-from leasehold.model.values.units import parse_duration
+from leasehold.model.values.units import ago, parse_duration
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
+from leasehold.shells.cli.patient_home import patient_home
 from leasehold.shells.cli.screens.outcome import (
     home_next,
     pulled_json,
@@ -55,7 +56,7 @@ def run(args: Namespace) -> int:
 def attach(args: Namespace) -> int:
     """lease attach"""
     where = front.BoxWords(args.on, args.root, args.results)
-    outcome = front.attach(opening.open_home(), args.run, where, Screen(args.json).report, take_over=args.take_over)
+    outcome = front.attach(patient_home(args), args.run, where, Screen(args.json).report, take_over=args.take_over)
     if args.json:
         output.as_json({"run": outcome.run, "state": outcome.state})
     else:
@@ -98,7 +99,7 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
     for one in found:
         cards = f", {len(one['gpus'])} card{'' if len(one['gpus']) == 1 else 's'}" if one["gpus"] else ""
         workers = f", {one['workers']} workers" if one["workers"] else ""
-        output.data(f"pid {one['pid']}  {running.duration(one['age_s'])}{cards}{workers}  {one['command']}")
+        output.data(f"pid {one['pid']}  {ago(one['age_s'])}{cards}{workers}  {one['command']}")
         output.data(f"    in {one['cwd'] or '?'}; log: {one['log'] or 'no file'}; writes to: {one['out'] or '?'}")
     first = found[0]
     out = "" if first["out"] else " --out DIR"
@@ -108,7 +109,7 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
 
 def pull(args: Namespace) -> int:
     """lease pull"""
-    home = opening.open_home()
+    home = patient_home(args)
     if args.state:
         return _pull_states(home, args)
     if not args.run:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.api import opening, running
+from leasehold.model.values.units import ago
 from leasehold.shells.cli import output
 
 Row = dict[str, Any]
@@ -109,13 +110,13 @@ def _is_owed(row: Row) -> bool:
 def _drawn(row: Row) -> list[str]:
     home = "home NaN" if row["nonfinite"] else "home"
     results = home if row["receipt"] else "given up" if row["waived"] else "-"
-    seen = "-" if row["seen_s_ago"] is None else f"{running.duration(row['seen_s_ago'])} ago"
+    seen = "-" if row["seen_s_ago"] is None else f"{ago(row['seen_s_ago'])} ago"
     closed = "" if row["lease_open"] else " closed"
     cost = f"{row['cost']}{closed}" if row["cost"] else closed.strip() or "-"
     progress = row["progress"]
-    eta = running.duration(progress["eta_s"]) if progress.get("eta_s") else "due" if "eta_s" in progress else "-"
+    eta = ago(progress["eta_s"]) if progress.get("eta_s") else "due" if "eta_s" in progress else "-"
     how_far = [_step(progress), _loss(progress), eta]
-    return [row["run"], row["state"], row["box"], running.duration(row["age_s"]), seen, *how_far, results, cost]
+    return [row["run"], row["state"], row["box"], ago(row["age_s"]), seen, *how_far, results, cost]
 
 
 def _step(progress: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from leasehold.model.run.note import Note
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.screens.home_copy_note import CopyScreen
+from leasehold.shells.cli.screens.patrol_line import patrol_line
 
 
 def logs(args: Namespace) -> int:
@@ -38,7 +39,7 @@ def _patrol(args: Namespace) -> int:
         args.run,
         args.since,
         args.follow and not args.json,
-        lambda line, record: records.append(record) if args.json else output.data(line),
+        lambda record: records.append(record) if args.json else output.data(patrol_line(record)),
         screen.report,
     )
     if args.json:

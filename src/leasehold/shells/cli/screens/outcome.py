@@ -10,6 +10,7 @@ from leasehold.model.run.at_home import lines
 from leasehold.model.run.nonfinite import summary
 from leasehold.model.run.unread_files import summary as summary_unread
 from leasehold.model.run.unread_files import unread
+from leasehold.model.values.units import ago
 from leasehold.shells.cli import output
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _say_refuge(refuge: Any, done: orders.OutOfReach) -> str:
         return f"cannot be read from here: {refuge.problem}"
     held = [
         f"{kept.state.cell}: {'step unknown' if kept.state.step is None else f'step {kept.state.step:,}'}, saved "
-        f"{running.duration(max(0.0, time.time() - kept.state.made_unix))} ago"
+        f"{ago(max(0.0, time.time() - kept.state.made_unix))} ago"
         + (" (fetched now)" if kept.state.cell in done.came else "")
         for kept in refuge.kept
     ]

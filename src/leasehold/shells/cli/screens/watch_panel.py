@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.lease.meter import Meter
 from leasehold.model.lease.off_the_box import say_refuge
-from leasehold.model.values.units import GIB, ago, say_gib
+from leasehold.model.values.units import GIB, ago, number, say_gib
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli.term_text import Chunk, display_width, figure, gauge, paint, sparkline
 
@@ -121,12 +121,6 @@ def cards_of(readings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """List the GPUs among a box's readings."""
     listed = readings.get("gpus")
     return [card for card in listed if isinstance(card, Mapping)] if isinstance(listed, (list, tuple)) else []
-
-
-def number(value: Any) -> float | None:
-    """Return a box's reading as a number, or nothing: no reading is trusted to be one."""
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None
 
 
 def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
@@ -328,8 +322,8 @@ def _cards(view: WatchView, columns: int) -> Iterator[_Row]:
     if len(cards) > 2:
         yield _Row(8, "gpus", list(_many_cards(cards, view)))
         return
-    for number, card in enumerate(cards):
-        yield _Row(8, f"gpu {number}", list(_card(card, view, max(4, min(10, columns // 8)))))
+    for place, card in enumerate(cards):
+        yield _Row(8, f"gpu {place}", list(_card(card, view, max(4, min(10, columns // 8)))))
 
 
 def _card(card: Mapping[str, Any], view: WatchView, cells: int) -> Iterator[Chunk]:
