@@ -362,7 +362,7 @@ REQUESTS: Dict[str, Type[Any]] = {
     "start": Start, "resume": Resume, "stop": Stop, "end_by_force": EndByForce, "enter": OfCell,
     "look": OfRun, "events": Events, "tail": Tail, "follow": Follow, "series": Series,
     "claim": Claim, "unclaim": Held, "take_over": TakeOver, "release": Release, "pulled": Pulled, "hush": Held,
-    "get": Get, "get_many": Items, "chart": Chart, "fetch": Fetch, "sums": Sums,
+    "get": Get, "get_many": Items, "chart": Chart, "state_chart": Chart, "fetch": Fetch, "sums": Sums,
     "manifest": Manifest, "fingerprint": Fingerprint, "prove": Items, "salvageable": OfCell,
     "occupants": OfRun, "clear_occupant": ClearOccupant,
     "have_tree": OfTree, "want_tree": WantTree, "put_tree": OfTree, "want_data": OfTree, "put_data": OfTree,
