@@ -18,6 +18,18 @@ _TRIES = 3
 Listed = Tuple[str, str, int, int]  # cell, path, bytes, mtime_ns: as home has begun to fetch it
 
 
+class Told(NamedTuple):
+    """What home says of states: the files that it has begun to fetch, and the marks of the states it has, by cell."""
+
+    begun: Any = None
+    have: Any = None
+
+
+def mark_of(state: State) -> List[Any]:
+    """Return what tells a state from a later one without reading it; a state that home has is not listed again."""
+    return [round(state.made_unix, 3), sum(one.info.st_size for one in state.files), len(state.files)]
+
+
 Measure = Callable[[str, State], Optional[float]]  # cell, state: the job's metric of it, if its writer left one
 
 
@@ -35,17 +47,18 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    view: StableView, folder: RunFolder, cells: Iterable[str], path: str, begun: Any, measure: Measure = unmeasured
+    view: StableView, folder: RunFolder, cells: Iterable[str], path: str, told: Told, measure: Measure = unmeasured
 ) -> Chosen:
     """Pin a state of each cell: the one that home has begun to fetch, if it is still there, else the newest whole."""
     chosen = Chosen([], [], [])
-    wanted = _begun(begun)
+    wanted, have = _begun(told.begun), told.have if isinstance(told.have, dict) else {}
     for cell in cells:
         state = _again(view, folder, cell, wanted.get(cell, []), path) or _newest(view, folder, cell, path, chosen.left)
         if state is None:
             continue
         root = view.root(cell)
-        chosen.files.extend((cell, one) for one in state.files)
+        if mark_of(state) not in (have.get(cell) or ()):
+            chosen.files.extend((cell, one) for one in state.files)
         value = measure(cell, state)
         chosen.states.append([cell, state.path, step_of(root, state), round(state.made_unix, 3), value])
     return chosen

@@ -9,7 +9,7 @@ from leasehold.caretaker.artifacts.hash_cache import HashMemory
 from leasehold.caretaker.artifacts.live_chart import Picked, live_chart
 from leasehold.caretaker.artifacts.send_ranges import asked_of
 from leasehold.caretaker.artifacts.stable_view import StableView
-from leasehold.caretaker.artifacts.state_view import choose
+from leasehold.caretaker.artifacts.state_view import Told, choose
 from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files.checkpoint_states import State
 
@@ -28,8 +28,8 @@ def state_chart(request: Request) -> None:
     def choosing(view: Optional[StableView]) -> Picked:
         if view is None:
             raise Refused("state.no_view", "the box has no room for links, or another pull of its states goes on")
-        path, begun = str(request.args.get("states")), request.args.get("begun")
-        chosen = choose(view, folder, sorted(places), path, begun, measure)
+        path, told = str(request.args.get("states")), Told(request.args.get("begun"), request.args.get("have"))
+        chosen = choose(view, folder, sorted(places), path, told, measure)
         return chosen.files, chosen.left, {"states": chosen.states}
 
     live_chart(request, (folder, plan, places), HashMemory(os.path.join(folder.path, "hashes.json")), choosing)

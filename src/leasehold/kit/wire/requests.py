@@ -157,6 +157,7 @@ class Viewed(TypedDict, total=False):
     view: str
     states: str
     begun: Sequence[Sequence[Any]]  # the files of states that home has begun to fetch
+    have: Mapping[str, Sequence[Any]]  # by cell, made_unix, bytes and number of files of the states that home has
 
 
 class Chart(OfRun, Viewed):

@@ -126,7 +126,11 @@ class _Bringing:
         return self._told(seen, cells, pulled.left_out, new)
 
     def _open(self, cells: list[str], begun: list[list[Any]]) -> Opened:
-        live = {"view": self.view, "states": self.path, **({"begun": begun} if begun else {})}
+        have = {
+            cell: [[one.state.made_unix, one.state.bytes, len(one.state.files)] for one in self.place.kept(cell)]
+            for cell in cells
+        }
+        live = {"view": self.view, "states": self.path, "have": have, **({"begun": begun} if begun else {})}
         return open_chart(self.engine, Asked(self.record.run, cells, [self.path], _QUIET_S, live))
 
     def _pull(self, opened: Opened, wish: PullWish) -> Pulled:
