@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.machine.box import Box
     from leasehold.lifecycle.move.moving import Moving
     from leasehold.lifecycle.records.orders import MoveOrder, RunOrder, RunOutcome
     from leasehold.model.run.note import Report
@@ -33,6 +34,13 @@ def rehearse(home: Home, order: MoveOrder, report: Report) -> dict[str, Any]:
     from leasehold.lifecycle.move.rehearse import rehearse as walk
 
     return walk(home, order, find_box(home, order.to, root=order.root), _moving(), report)
+
+
+def running_on(home: Home, order: RunOrder, box: Box | None, report: Report) -> RunOutcome:
+    """Run a job with what it did on other boxes before; a box that breaks is left for the job's next candidate."""
+    from leasehold.lifecycle.move.leave_broken import run_and_leave
+
+    return run_and_leave(home, bringing(order), box, _ask, report)
 
 
 def bringing(order: RunOrder) -> RunOrder:

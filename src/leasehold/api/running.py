@@ -15,7 +15,7 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
 
-from .moving import bringing
+from .moving import running_on
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
@@ -37,15 +37,11 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         furnish(home.box_root("rehearsal"))
     if not order.on:
         if not order.rehearse and _has_candidates(order.job_file):
-            from leasehold.lifecycle.run.run_job import run_through
-
-            return run_through(home, bringing(order), None, report)
+            return running_on(home, order, None, report)
         order = replace(order, on="local")
     _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
-        from leasehold.lifecycle.run.run_job import run_through
-
-        return run_through(home, bringing(order), box, report)
+        return running_on(home, order, box, report)
 
 
 def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:

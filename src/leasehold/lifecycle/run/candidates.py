@@ -53,7 +53,7 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
         generation(home, job, tree, again=order.again),
         identity=tree.identity,
     )
-    boxes = list(_boxes(home, job, order.root))
+    boxes = list(candidate_boxes(home, job, order.root))
     begun = _begun_on(home, plan.run)
     if begun is not None:
         there = _where_it_began(home, begun, plan, [box.name for _, box in boxes if isinstance(box, Box)], report)
@@ -76,7 +76,7 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
     )
 
 
-def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
+def candidate_boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
     """Expand the candidates: a platform stands for its boxes in the book; a word that matches none is reported."""
     seen: set[str] = set()
     for word in job.candidates:
