@@ -15,7 +15,7 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
 
-from .moving import running_on
+from .front import running_on
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:

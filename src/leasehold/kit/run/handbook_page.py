@@ -134,9 +134,9 @@ def _elsewhere(facts: Facts, place: Facts, state: Facts) -> List[str]:
     pack = _from_here(facts, "tar cf - -C %s ." % _q(place, "out"))
     return [
         *title,
-        "`lease move %s --to OTHER` stops it here and continues it there from its newest state." % facts["run"],
+        "`lease move %s --to OTHER` stops it here and goes on there from its newest state." % facts["run"],
         "",
-        "Without a home that knows it, another run there continues from its files if they are copied before its launch.",
+        "Without a home that knows it: another run there continues from its files, copied before its launch.",
         "They lie below %s. The run there is called" % _code("%s/out" % place["folder"]),
         "`%s`, unless `lease status` lists that name already (then count on). Our folder there is" % fresh,
         "`~/.leasehold`, or the `root` that `lease box show OTHER` prints. Stop the run here first.",

@@ -52,7 +52,7 @@ def test_a_running_run_can_be_stopped_and_a_finished_one_is_not_resumed() -> Non
 def test_another_box_continues_by_a_move_and_the_page_says_what_to_copy() -> None:
     text = page("failed")
     assert "`lease move toy-0123456789 --to OTHER` stops it here" in text
-    assert "It lies below `/root/.leasehold/active/toy-0123456789/out`." in text
+    assert "They lie below `/root/.leasehold/active/toy-0123456789/out`." in text
     assert "mkdir -p ~/.leasehold/active/toy-0123456789-1/out" in text and "\nlease run --on OTHER --again\n" in text
     assert "step 0" not in page("finished")
 
