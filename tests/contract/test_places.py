@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 from leasehold.kit.refuge.place import Absent, Place, PlaceError, SourceChanged
+from tests.support import object_stores
 from tests.support.places import PLACES, Opened
 
 BIG = 9 * 1024 * 1024 + 17
 
 
-@pytest.fixture(params=sorted(PLACES))
+STORES = (pytest.mark.object_stores, pytest.mark.full)
+
+
+@pytest.fixture(params=[pytest.param(name, marks=STORES if name in object_stores.STORES else ()) for name in PLACES])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     with PLACES[request.param](tmp_path) as found:
         yield found
@@ -59,7 +63,9 @@ def test_any_size_comes_back_as_it_was(place: Place, data: bytes) -> None:
     assert place.read_back("k") == sha256(data)
 
 
-def test_keys_may_have_any_name(place: Place, odd_name: str) -> None:
+def test_keys_may_have_any_name(opened: Opened, place: Place, odd_name: str) -> None:
+    if any(char in odd_name for char in opened.rewrites):
+        pytest.skip("this store changes %r in names" % opened.rewrites)
     key = f"states/{odd_name}/.hidden/{odd_name}"
     put(place, key, b"1")
     assert keys(place, f"states/{odd_name}/") == [key]

@@ -27,7 +27,7 @@ _WAIVER = "a waiver is typed by a person on a terminal; there is no other way"
 
 def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     """Give up a cell's results by a person's decision, after salvage."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.waive import waive as give_up
 
     def ask(question: str) -> str:
@@ -38,7 +38,7 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
 
 def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
     """Give up everything that failed on a box or lease, in one decision of a person, after salvage."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.waive import waive_failed as give_up
 
     done = give_up(home, word, lambda question: terminal_ask(question, _WAIVER), report)
@@ -56,7 +56,7 @@ def take_back_waiver(home: Home, word: str, cell: str) -> str:
 
 def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
     """Record a person's statement that a process in a run's folders is harmless."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.harmless import call_harmless
 
     def ask(question: str) -> str:
@@ -69,16 +69,17 @@ def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") ->
     """Return what a teardown would do and whether the gate permits it; change nothing."""
     from leasehold.lifecycle.ending.teardown import Wanted, plan_teardown
 
-    return plan_teardown(home, _lease(home, word), Wanted(verb, facts_checked))
+    return plan_teardown(home, lease_named(home, word), Wanted(verb, facts_checked))
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:
     """Pass the gate, get the typed yes, act; return the box's end state."""
     from leasehold.lifecycle.approval import approve as ways
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.teardown import Wanted, tear_down
     from leasehold.model.run.receipt import Approval
 
-    lease = _lease(home, order.word)
+    lease = lease_named(home, order.word)
 
     def approve(plan: TeardownPlan) -> Approval:
         order.show(plan)
@@ -89,9 +90,9 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
         request = ways.new_request(plan.readings)
         if order.approve == "rehearsal":
             return ways.rehearsed(request)
-        return ways.typed(request, f"{plan.verb.name} {lease.id}", ways.terminal_ask)
+        return ways.typed(request, f"{plan.verb.name} {lease.id}", terminal_ask)
 
-    landlord = _landlord(home, lease, order.verb)
+    landlord = _landlord(home, lease, order.verb, report)
     return tear_down(home, lease, Wanted(order.verb, order.facts_checked), landlord, approve, report).value
 
 
@@ -99,19 +100,19 @@ def park(home: Home, order: DownOrder, report: Report) -> str:
     """Park the box of a run or lease: `down` with the platform's reversible verb."""
     from leasehold.lifecycle.ending.parking import park_verb
 
-    return down(home, replace(order, verb=park_verb(home, _lease(home, order.word)).name), report)
+    return down(home, replace(order, verb=park_verb(home, lease_named(home, order.word)).name), report)
 
 
 def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
     """Return what parking would do; change nothing."""
     from leasehold.lifecycle.ending.parking import park_verb
 
-    return down_plan(home, word, park_verb(home, _lease(home, word)).name, facts_checked)
+    return down_plan(home, word, park_verb(home, lease_named(home, word)).name, facts_checked)
 
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
     """Record a person's typed yes to parking this box after receipts, for a limited time."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.parking import grant
     from leasehold.model.values.units import parse_duration
 
@@ -119,14 +120,14 @@ def park_standing(home: Home, word: str, how_long: str) -> Standing:
         for_s = parse_duration(how_long)
     except ValueError as error:
         raise UserError("standing.bad_duration", str(error), hint="--standing 14d") from None
-    return grant(home, _lease(home, word), for_s, terminal_ask)
+    return grant(home, lease_named(home, word), for_s, terminal_ask)
 
 
 def park_revoke(home: Home, word: str) -> bool:
     """Withdraw the standing yes."""
     from leasehold.lifecycle.ending.parking import revoke
 
-    return revoke(home, _lease(home, word))
+    return revoke(home, lease_named(home, word))
 
 
 def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: str = "") -> dict[str, Any]:
@@ -146,12 +147,12 @@ def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: st
 def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease:
     """Record a person's typed statement that the meter is stopped."""
     from leasehold.errors import Refusal
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.stopped_by_hand import record_stopped, refuse_while_on
     from leasehold.lifecycle.ending.teardown import clocks_after, platform_of
     from leasehold.lifecycle.machine.shared_meters import twins_of
 
-    lease = _lease(home, word)
+    lease = lease_named(home, word)
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
         return lease
@@ -178,7 +179,10 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
 def _with_api(home: Home, lease: Lease) -> Landlord | None:
     """Return the platform's landlord where its API can be asked whether the box is held."""
     from leasehold.lifecycle.ending.teardown import platform_of
+    from leasehold.lifecycle.rentals.markets import rented_landlord
 
+    if (rented := rented_landlord(home, lease)) is not None:
+        return rented
     profile = platform_of(home, lease)
     api = any(verb.by == "api" for verb in profile.verbs)
     if profile.landlord == "simulated" and lease.box != LOCAL or not (api or profile.landlord == "simulated"):
@@ -189,7 +193,7 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
     return landlord_named(profile.landlord, lease) if api else SimulatedLandlord()
 
 
-def _lease(home: Home, word: str) -> Lease:
+def lease_named(home: Home, word: str) -> Lease:
     """Find a lease by its id, by its box, or by one of its runs."""
     every = books.leases(home.ledger)
     if named := [lease for lease in every if lease.id == word]:
@@ -210,7 +214,7 @@ def _lease(home: Home, word: str) -> Lease:
         raise
 
 
-def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
+def _landlord(home: Home, lease: Lease, verb_name: str, report: Report) -> Landlord:
     from leasehold.lifecycle.ending.parking import landlord_of
     from leasehold.lifecycle.ending.teardown import platform_of
     from leasehold.platforms.landlords.person import PersonLandlord
@@ -226,4 +230,4 @@ def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
 
         return SimulatedLandlord()
     verb = profile.verb(verb_name)
-    return landlord_of(home, lease, verb) if verb is not None else PersonLandlord()
+    return landlord_of(home, lease, verb, report) if verb is not None else PersonLandlord()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leasehold.errors import LeaseholdError, UserError
@@ -12,6 +13,7 @@ from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.money.idle_leases import AnyNag
+    from leasehold.lifecycle.rentals.first_look import FirstLook
 
 
 def open_home() -> Home:
@@ -26,13 +28,16 @@ def close_home(home: Home) -> str:
     return close(home.path)
 
 
-def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
-    """Set how long this process waits for a silent box, and report the wait; None takes the defaults."""
-    from leasehold.transport import patience
+def patient_home(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> Home:
+    """Return this person's home for a command that limits its wait for a silent box and reports it.
+
+    None takes the default limits. Bulk: the box reads much before it answers.
+    """
+    from leasehold.transport.patience import WaitLimits
 
     if wait_s is not None and not 0 < wait_s < float("inf"):
         raise UserError("usage", f"--wait: {wait_s:g} is not a number of seconds", hint="--wait 60")
-    patience.be(wait_s, tell, bulk=bulk)
+    return replace(Home.find(), limits=WaitLimits.of_command(wait_s, tell, bulk=bulk))
 
 
 def nags(home: Home) -> list[AnyNag]:
@@ -43,6 +48,40 @@ def nags(home: Home) -> list[AnyNag]:
         return find(home, time.time())
     except LeaseholdError:
         return []
+
+
+_LOOKS = frozenset(
+    (
+        "run",
+        "resume",
+        "watch",
+        "attach",
+        "logs",
+        "pull",
+        "stop",
+        "down",
+        "park",
+        "status",
+        "ssh",
+        "exec",
+        "tunnel",
+        "offers",
+    )
+)
+
+
+def first_look(home: Home, command: str) -> FirstLook | None:
+    """Begin to ask what landlords bill, before a command that talks to the network; None for any other command."""
+    if command not in _LOOKS and not command.startswith("box "):
+        return None
+    from leasehold.lifecycle.rentals.first_look import FirstLook
+
+    look = FirstLook(home)
+    try:
+        look.begin()
+    except LeaseholdError:  # the command itself reports what is wrong with this home
+        return None
+    return look
 
 
 def newest_event(home: Home) -> int:

@@ -22,8 +22,8 @@ def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | Non
     from leasehold.lifecycle.preflight.unread_parameters import unread
     from leasehold.lifecycle.project.code_tree import RESULTS, read_tree
     from leasehold.lifecycle.project.excluded import own_places
+    from leasehold.lifecycle.project.job_yaml import read_job
     from leasehold.lifecycle.project.local_data import apart
-    from leasehold.lifecycle.project.resolve import read_job
     from leasehold.model.job.cells import differing
 
     job = read_job(path)

@@ -170,13 +170,21 @@ class Ranges(Protocol):
         With look: the first part is {seen}, the run's state then; it is the last one if these cells had not finished.
         """
 
-    def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
+    def live_chart(self, run: str, cells: Sequence[str], wish: Mapping[str, Any]) -> Chart:
+        """List what is complete now: {patterns, quiet_s}; with {view} from a stable view, with {states} of these alone.
+
+        {listed} then names in `left` what is not listed, as [cell, path, why].
+        """
+
+    def fetch(
+        self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int, view: str = ...
+    ) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
 
         A true sixth element means: a small file whole, followed by the 32 bytes of its sha256.
         """
 
-    def sums(self, run: str, cell: str, path: str) -> list[str]:
+    def sums(self, run: str, cell: str, path: str, view: str = ...) -> list[str]:
         """Return the sha256 of each block of one file."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from leasehold.kit.refuge.epochs import epochs
 from leasehold.kit.refuge.layout import number_of, pointer_key, state_key
-from leasehold.kit.refuge.place import FULL, Absent, Place, PlaceError
+from leasehold.kit.refuge.place import FULL, Place, PlaceError
 from leasehold.kit.refuge.publishing import prune, put_pointer, put_state
 from leasehold.kit.refuge.reading import Kept, read_pins, read_pointer, read_state, state_ids
 from leasehold.kit.refuge.records import BadRecord, Pointer, State, StateFile, encode_state
@@ -180,8 +180,8 @@ class StateCopy:
         if self._made is None:
             return
         name = _name_of(self._made)
-        with_manifest = _has(place, state_key(self._origin.run, self._origin.cell, name))
-        if not with_manifest:
+        manifest = state_key(self._origin.run, self._origin.cell, name)
+        if manifest not in [one.key for one in place.list(manifest)]:
             prune(place, self._origin.run, self._origin.cell, [], name.__eq__)
 
 
@@ -204,10 +204,3 @@ def _pins(place: Place, origin: Origin) -> Optional[List[str]]:
         return read_pins(place, origin.run).get(origin.cell, [])
     except BadRecord:
         return None
-
-
-def _has(place: Place, key: str) -> bool:
-    try:
-        return bool(place.read_back(key))
-    except Absent:
-        return False

@@ -65,7 +65,7 @@ def open_place(spec: str, folder: RunFolder, tick: Callable[[int], None]) -> Pla
         from leasehold.kit.objects.object_place import open_bucket  # loads ssl and http: only where a job wants it
     except ImportError:
         raise PlaceError(REFUSED, "%s: this version cannot use object stores" % spec) from None
-    return open_bucket(spec, environ_of(folder))
+    return open_bucket(spec, environ_of(folder), tick=tick)
 
 
 def environ_of(folder: RunFolder) -> Dict[str, str]:

@@ -106,9 +106,6 @@ class Refuge:
     def _open(self, run: RunState, events: List[Dict[str, Any]]) -> None:
         """Journal once where checkpoints go, and find out what was journaled before us."""
         self._known |= {str(event["uid"]) for event in events if "uid" in event}
-        given = (read_json(self.files.claim) or {}).get("epoch")
-        if run.fenced and isinstance(given, int) and given >= int(run.fenced.get("epoch") or 0):
-            self.note("refuge_regained", epoch=given)  # a person moved the run back to this box
         from .opened_place import where_of, wishes_of  # late: most runs have no refuge
 
         platform = self.folder.platform()

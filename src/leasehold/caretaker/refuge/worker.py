@@ -247,7 +247,8 @@ class Worker:
 
     def _fail(self, slot: Slot, cell: str, kind: str, why: str) -> None:
         """Say that a copy failed; the same again only after a success, or another reason."""
-        quiet = slot.spec == DURABLE and not self.wishes.stated and kind == UNREACHABLE
+        never = not slot.epoch and not self._record(cell).begun_unix(slot.where)
+        quiet = never and slot.spec == DURABLE and not self.wishes.stated and kind == UNREACHABLE
         if self._told.get((slot.where, cell)) == kind:
             return
         self._told[slot.where, cell] = kind

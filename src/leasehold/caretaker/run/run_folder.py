@@ -38,6 +38,9 @@ class RunFolder:
     durable = _InRun("durable.json")  # outcome of the last copy to the durable tier
     durable_progress = _InRun("durable-progress.json")  # progress of the copier
     durable_lock = _InRun("durable.lock")  # held by the one copier
+    publish = _InRun("publish.json")  # outcome of the last publisher
+    publish_progress = _InRun("publish-progress.json")
+    publish_lock = _InRun("publish.lock")  # held by the one publisher
     notices = _AtAddress("notices.json")  # queued notices, their channels, and the last journal event processed
     notices_done = _AtAddress("notices-done.json")  # outcome of the last notice, as its sender wrote it
     notices_lock = _AtAddress("notices.lock")  # held while the queue is changed

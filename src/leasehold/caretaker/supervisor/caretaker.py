@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from leasehold.caretaker.downloads.download_watch import Downloads
     from leasehold.caretaker.monitor.patrol import Patrol
     from leasehold.caretaker.notices.dispatcher import Watcher
+    from leasehold.caretaker.refuge.publish_watch import Publication
     from leasehold.caretaker.refuge.refuge_watch import Refuge
     from leasehold.caretaker.run.handbook import Handbook
     from leasehold.caretaker.run.work_clock import WorkClock
@@ -99,6 +100,7 @@ class Caretaker:
     watcher: Watcher = late("leasehold.caretaker.notices.dispatcher", "Watcher")
     withdrawal: Withdrawal = late("leasehold.caretaker.supervisor.withdraw_cell", "Withdrawal")
     copy: DurableCopy = late("leasehold.caretaker.artifacts.durable_watch", "DurableCopy")
+    publication: Publication = late("leasehold.caretaker.refuge.publish_watch", "Publication")
     refuge: Refuge = late("leasehold.caretaker.refuge.refuge_watch", "Refuge")
     handbook: Handbook = late("leasehold.caretaker.run.handbook", "Handbook")
     patrol: Patrol = late("leasehold.caretaker.monitor.patrol", "Patrol")
@@ -292,6 +294,7 @@ class Caretaker:
             return False
         self.plan.update(self.folder.read_plan() or {})
         vars(self).pop("copy", None)  # the next one copies the new cells too
+        vars(self).pop("publication", None)
         return True
 
     def _hear_stop(self) -> None:

@@ -60,13 +60,32 @@ def _close_finished(caretaker: Caretaker) -> None:
         return
     if is_made(caretaker, "refuge"):
         caretaker.refuge.end()  # the results are what counts now
-    if not caretaker.folder.platform().get("durable"):
+    if _made_durable(caretaker) and _published(caretaker):
         caretaker.note("run_finished")
-    elif caretaker.run.state == "stopping" and caretaker.copy.under_way:
+
+
+def _made_durable(caretaker: Caretaker) -> bool:
+    """Return whether the results lie on the durable tier, or no copy is made; a failure ends the run here."""
+    if not caretaker.folder.platform().get("durable"):
+        return True
+    if caretaker.run.state == "stopping" and caretaker.copy.under_way:
         caretaker.copy.end()
         caretaker.note("run_stopped", reason="stopped before its results were on the durable tier")
-    elif caretaker.copy.step(caretaker.signals.clear):
-        if caretaker.copy.problem:
-            caretaker.note("run_failed", reason=caretaker.copy.problem, cause="durable")
-        else:
-            caretaker.note("run_finished")
+        return False
+    if not caretaker.copy.step(caretaker.signals.clear):
+        return False
+    if caretaker.copy.problem:
+        caretaker.note("run_failed", reason=caretaker.copy.problem, cause="durable")
+    return not caretaker.copy.problem
+
+
+def _published(caretaker: Caretaker) -> bool:
+    """Return whether publishing is over, or nothing is to be published."""
+    if not caretaker.plan["job"].get("publish"):
+        return True
+    if caretaker.run.state == "stopping":
+        if caretaker.publication.under_way:
+            caretaker.publication.end()
+            caretaker.note("publish_failed", to=caretaker.publication.to, why="the run was stopped meanwhile")
+        return True
+    return caretaker.publication.step(caretaker.signals.clear)

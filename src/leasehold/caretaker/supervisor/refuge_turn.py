@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Dict
+
+from leasehold.kit.files.atomic import read_json
 
 from .stop import request_stop
 
@@ -21,13 +23,29 @@ def mind(caretaker: Caretaker) -> None:
     if not said.get("path") or now < caretaker.refuge_at or not caretaker.settled():
         return
     caretaker.refuge_at = now + _EVERY_S
+    if caretaker.run.fenced and not _given_back(caretaker):
+        _stop(caretaker, said)
     if not said.get("refuge") and not caretaker.folder.platform().get("durable"):
         return
+    caretaker.refuge.step(caretaker.run, caretaker.journal.events, caretaker.signals.clear)
+    if caretaker.run.fenced:
+        _stop(caretaker, said)
+
+
+def _given_back(caretaker: Caretaker) -> bool:
+    """Return whether a person moved the run back to this box: home then hands over a newer epoch."""
+    given = (read_json(caretaker.folder.refuge_epoch) or {}).get("epoch")
+    if not isinstance(given, int) or given < int(caretaker.run.fenced.get("epoch") or 0):
+        return False
+    caretaker.note("refuge_regained", epoch=given)
+    return True
+
+
+def _stop(caretaker: Caretaker, said: Dict[str, Any]) -> None:
+    """Stop the trainer: what it saves no longer counts."""
     run = caretaker.run
-    caretaker.refuge.step(run, caretaker.journal.events, caretaker.signals.clear)
-    if run.fenced and run.state == "running":
-        grace_s = max(_GRACE_S, 2 * float(said.get("write_s") or 0.0))
-        wish = {"id": "superseded-%s" % run.fenced.get("epoch"), "by": "superseded", "grace_s": grace_s}
-        if wish["id"] in run.stops:  # it was resumed since, though nobody gave it back
-            wish["id"] = "superseded-%s-%d" % (run.fenced.get("epoch"), run.seq)
-        request_stop(caretaker.folder, wish)
+    if run.state != "running":
+        return
+    grace_s = max(_GRACE_S, 2 * float(said.get("write_s") or 0.0))
+    name = "superseded-%s-%d" % (run.fenced.get("epoch"), run.seq)  # again after each resume
+    request_stop(caretaker.folder, {"id": name, "by": "superseded", "grace_s": grace_s})

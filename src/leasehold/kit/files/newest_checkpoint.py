@@ -18,7 +18,7 @@ UNKNOWN = "its format does not state where it ends"
 _MOST_TRIED = 20
 _MOST_READ = 16 << 20  # of a pickle or a JSON file, to its end
 _MOST_HEADER = 100_000_000  # the limit of the safetensors library
-_LAST_WRITTEN = re.compile(  # Hugging Face, torch DCP, orbax, our own, Accelerate
+LAST_WRITTEN = re.compile(  # Hugging Face, torch DCP, orbax, our own, Accelerate
     r"(?:trainer_state\.json|\.metadata|_CHECKPOINT_METADATA|leasehold\.json|random_states_\d+\.pkl)\Z"
 )
 PASSING = re.compile(r"(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|\Z)", re.I)
@@ -53,7 +53,7 @@ def variables(root: str, patterns: Sequence[str]) -> Tuple[Dict[str, str], List[
 
 def newest(root: str, pattern: str) -> Found:
     """Return the newest whole checkpoint whose path matches."""
-    states = sorted(_states(root, pattern).items(), key=_age, reverse=True)
+    states = sorted_states(_states(root, pattern))
     passed: List[Tuple[str, str]] = []
     for place, (path, files) in enumerate(states[:_MOST_TRIED]):
         why = why_not_whole(root, path, files, states[place + 1] if place + 1 < len(states) else None)
@@ -61,6 +61,11 @@ def newest(root: str, pattern: str) -> Found:
             return Found(path, tuple(passed))
         passed.append((path, why))
     return Found("", tuple(passed))
+
+
+def sorted_states(states: Dict[str, _Files]) -> List[_State]:
+    """Sort states, the newest first."""
+    return sorted(states.items(), key=_age, reverse=True)
 
 
 def _states(root: str, pattern: str) -> Dict[str, _Files]:
@@ -89,7 +94,7 @@ def _age(state: _State) -> Tuple[int, List[Tuple[int, str]]]:
 
 
 def why_not_whole(root: str, path: str, files: _Files, before: Optional[_State]) -> str:
-    """Return why a state cannot be used; empty if it is whole."""
+    """Return why a state cannot be used; empty if it is whole. Files are named below its path, one alone by no name."""
     place = os.path.join(root, path)
     names = sorted(name for name, _ in files)
     try:
@@ -99,7 +104,7 @@ def why_not_whole(root: str, path: str, files: _Files, before: Optional[_State])
 
 
 def _unclosed(names: List[str], before: Optional[_State]) -> str:
-    if not any(_LAST_WRITTEN.match(name) for name in names):
+    if not any(LAST_WRITTEN.match(name) for name in names):
         return NO_END_MARK
     there = {re.sub(r"\d+", "0", name) for name in names}
     lacks = [name for name, _ in before[1] if re.sub(r"\d+", "0", name) not in there] if before else []

@@ -62,6 +62,7 @@ class Bucket:
         self.region = account.region
         self.clock_ahead_s = 0.0  # of the store's clock, once it has refused ours
         self.checksums = account.vendor.checksum
+        self.resumes = True  # continue uploads that were cut
         self.requests = 0
         self._wires = Connections(account, address.bucket, self.timing.stall_s)
 

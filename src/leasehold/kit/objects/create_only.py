@@ -27,7 +27,7 @@ TICKET_S = 120.0  # a ticket that is older was left by a process that died
 _SAFE_S = TICKET_S / 3  # the object must be on its way this soon after its ticket
 _ROUNDS = 40
 _TICKETS = "leasehold/tickets"
-_SCRATCH = "leasehold/scratch"
+SCRATCH = "leasehold/scratch"
 
 Header = Tuple[str, str]
 _STANDARD: Header = ("If-None-Match", "*")
@@ -64,7 +64,7 @@ class Creator:
 
     def _obeys(self, offer: Header) -> bool:
         """Create a scratch object twice: the second try must be refused because it exists."""
-        key = self.bucket.address.key("%s/%s" % (_SCRATCH, self._name()))
+        key = self.bucket.address.key("%s/%s" % (SCRATCH, self._name()))
         try:
             if not _put(self.bucket, key, b"1", offer):
                 return False

@@ -56,7 +56,7 @@ def objects(bucket: Bucket, prefix: str, most: int = 1000) -> Iterator[Listed]:
             return
         if not token or token == last:
             break
-    raise PlaceError(LYING, "%s: the list says that it goes on and does not" % bucket.address)
+    raise PlaceError(LYING, "%s: the list says that it goes on and does not" % str(bucket.address))
 
 
 def uploads(bucket: Bucket, prefix: str) -> Iterator[Upload]:

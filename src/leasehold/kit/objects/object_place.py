@@ -2,38 +2,49 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from typing import BinaryIO, Iterator, Mapping, Optional
+from typing import BinaryIO, Callable, Iterator, Mapping, Optional
 
 from leasehold.kit.files.paths import UnsafePath, check_relative
 from leasehold.kit.refuge.place import REFUSED, Absent, PlaceError, Stored
 
 from . import listing
 from .address import Account, Address, BadAddress, account_of, parse_address
-from .bucket import Bucket, Request, Timing
-from .create_only import Creator
+from .bucket import CHECKSUM, Bucket, Request, Timing
+from .create_only import SCRATCH, Creator
 from .failures import Refused, place_error
 from .put_object import put_object
 from .read_ranges import ObjectReader
+from .source import Source
+
+Tick = Callable[[int], None]
 
 
 class ObjectPlace:
-    """Keeps objects below a prefix of a bucket."""
+    """Keeps objects below a prefix of a bucket. `tick` is called with the bytes as they move; it may pause."""
 
-    def __init__(self, address: Address, account: Account, timing: Optional[Timing] = None) -> None:
+    page = 1000  # objects that one answer lists
+
+    def __init__(
+        self, address: Address, account: Account, timing: Optional[Timing] = None, tick: Tick = lambda _: None
+    ) -> None:
         self.bucket = Bucket(address, account, timing)
         self.where = str(address)
+        self._tick = tick
         self.creator = Creator(self.bucket)
 
     def put(self, key: str, source: BinaryIO, size: int, sha256: str) -> None:
         """Put a whole object; large ones in parts, resumed after a cut."""
         whole = self._key(key)
-        if put_object(self.bucket, whole, source, size, sha256) or self.read_back(key) == sha256:
+        begin = source.tell() if source.seekable() else 0
+        if put_object(self.bucket, whole, Source(source, size, sha256, self._tick)) or self.read_back(key) == sha256:
             return
         # Parts of an earlier upload had the right ETags and other bytes. Its object is deleted, and all is sent again.
         self.delete(key)
-        source.seek(0)
-        put_object(self.bucket, whole, source, size, sha256)
+        self.bucket.resumes = False
+        source.seek(begin)
+        put_object(self.bucket, whole, Source(source, size, sha256, self._tick))
 
     def put_new(self, key: str, data: bytes) -> bool:
         """Create an object only if the key is free."""
@@ -47,7 +58,7 @@ class ObjectPlace:
     def list(self, prefix: str) -> Iterator[Stored]:
         """List whole objects whose key begins with the prefix."""
         skip = len(self.bucket.address.key("x")) - 1
-        for one in listing.objects(self.bucket, self.bucket.address.prefix + "/" * bool(skip) + prefix):
+        for one in listing.objects(self.bucket, self.bucket.address.prefix + "/" * bool(skip) + prefix, self.page):
             key = one.key[skip:]
             if key and not key.endswith("/"):  # consoles make folders that way
                 yield Stored(key, one.bytes, one.modified_unix)
@@ -71,7 +82,25 @@ class ObjectPlace:
         sha = hashlib.sha256()
         for block in ObjectReader(self.bucket, self._key(key)).open().blocks():
             sha.update(block)
+            self._tick(len(block))
         return sha.hexdigest()
+
+    def refuses_wrong_checksums(self, name: str) -> bool:
+        """Put a scratch object with the checksum of other bytes; return whether the store refuses it."""
+        key = self.bucket.address.key("%s/%s" % (SCRATCH, name))
+        wrong = ((CHECKSUM, base64.b64encode(b"\0" * 32).decode("ascii")),)
+        timing, self.bucket.timing = self.bucket.timing, self.bucket.timing._replace(tries=1)
+        try:
+            request = Request("PUT", key, headers=wrong, body=b"1")
+            self.bucket.run_raw(lambda: request, lambda answer: answer.read())
+        except Refused as refused:
+            if refused.status == 400:
+                return not refused.unsupported(CHECKSUM)
+            raise place_error(refused, self.bucket.asked(request)) from None
+        finally:
+            self.bucket.timing = timing
+            self.delete("%s/%s" % (SCRATCH, name))
+        return False
 
     def end_unfinished(self, prefix: str, older_s: float) -> int:
         """End uploads below a prefix that began so long ago; return how many."""
@@ -95,11 +124,13 @@ class ObjectPlace:
             raise PlaceError(REFUSED, "%s: %s" % (self.where, error)) from None
 
 
-def open_bucket(text: str, environ: Mapping[str, str], timing: Optional[Timing] = None) -> ObjectPlace:
+def open_bucket(
+    text: str, environ: Mapping[str, str], timing: Optional[Timing] = None, tick: Tick = lambda _: None
+) -> ObjectPlace:
     """Open s3://bucket/prefix with the environment's endpoint and keys; PlaceError if they cannot be used."""
     try:
         address = parse_address(text)
-        return ObjectPlace(address, account_of(environ, address.bucket), timing)
+        return ObjectPlace(address, account_of(environ, address.bucket), timing, tick)
     except BadAddress as error:
         raise PlaceError(REFUSED, "%s: %s" % (text, error)) from None
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO, Callable, TypeVar
+from typing import Callable, TypeVar
 
-from leasehold.kit.refuge.place import FULL, PlaceError, SourceChanged
+from leasehold.kit.refuge.place import SourceChanged
 
 from .bucket import CHECKSUM, Bucket, Request
-from .failures import Refused, place_error
+from .failures import Refused, is_full, place_error
 from .source import Source
 from .upload_parts import PartedUpload, begin_upload
 
@@ -16,16 +16,15 @@ SINGLE_BYTES = 16 << 20  # up to this size one request carries the object
 _T = TypeVar("_T")
 
 
-def put_object(bucket: Bucket, key: str, stream: BinaryIO, size: int, sha256: str) -> bool:
+def put_object(bucket: Bucket, key: str, source: Source) -> bool:
     """Put a whole object; return whether its bytes were proven to be the source's by what this call itself sent.
 
     False: parts of an earlier, cut upload were taken over because only their ETags agree, so read the object back.
     """
-    if size <= SINGLE_BYTES:
-        data = Source(stream, size, sha256).all()
-        put_small(bucket, key, data, sha256)
+    if source.size <= SINGLE_BYTES:
+        put_small(bucket, key, source.all(), source.sha256)
         return True
-    return checked(bucket, key, lambda: _in_parts(bucket, key, Source(stream, size, sha256)))
+    return checked(bucket, key, lambda: _in_parts(bucket, key, source))
 
 
 def put_small(bucket: Bucket, key: str, data: bytes, sha256: str) -> None:
@@ -56,20 +55,18 @@ def checked(bucket: Bucket, key: str, act: Callable[[], _T]) -> _T:
 
 def _in_parts(bucket: Bucket, key: str, source: Source) -> bool:
     source.rewind()
-    upload = begin_upload(bucket, key, source.size)
+    upload = begin_upload(bucket, key, source.size, bucket.resumes)
     try:
         upload.send(source)
         return upload.complete()
     except SourceChanged:
         upload.abort()
         raise
-    except PlaceError as error:
-        if error.kind == FULL:
-            upload.abort()  # its parts take up the room that is missing
-        raise
     except Refused as refused:
         if refused.fault.code in ("NoSuchUpload", "InvalidPart", "InvalidPartOrder"):
             return _from_nothing(bucket, key, source, upload)
+        if is_full(refused):
+            upload.abort()  # its parts take up the room that is missing
         raise
 
 

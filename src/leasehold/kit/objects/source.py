@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import BinaryIO
+from typing import BinaryIO, Callable
 
 from leasehold.kit.refuge.place import SourceChanged
 
@@ -13,10 +13,11 @@ from .connections import read_into
 class Source:
     """Reads a stream block by block and hashes it on the way."""
 
-    def __init__(self, stream: BinaryIO, size: int, sha256: str) -> None:
+    def __init__(self, stream: BinaryIO, size: int, sha256: str, tick: Callable[[int], None] = lambda _: None) -> None:
         self.size = size
         self.sha256 = sha256
         self._stream = stream
+        self._tick = tick
         self._begin = stream.tell() if stream.seekable() else None
         self._sha = hashlib.sha256()
         self._read = 0
@@ -35,10 +36,11 @@ class Source:
         if read_into(self._into, view) < len(view):
             raise SourceChanged("the source ends after %d of %d bytes" % (self._read, self.size))
         self._sha.update(view)
+        self._tick(len(view))
 
     def finish(self) -> None:
         """Compare with what was announced; SourceChanged if it differs."""
-        if self._stream.read(1):
+        if self._into(memoryview(bytearray(1))):
             raise SourceChanged("the source is longer than %d bytes" % self.size)
         if self._sha.hexdigest() != self.sha256:
             raise SourceChanged("the source's bytes have another sha256 than was announced")
@@ -52,11 +54,14 @@ class Source:
 
     def _into(self, view: memoryview) -> int:
         read = getattr(self._stream, "readinto", None)
-        if read is not None:
-            count = int(read(view) or 0)
-        else:
-            data = self._stream.read(len(view))
-            count = len(data)
-            view[:count] = data
+        try:
+            if read is not None:
+                count = int(read(view) or 0)
+            else:
+                data = self._stream.read(len(view))
+                count = len(data)
+                view[:count] = data
+        except OSError as error:
+            raise SourceChanged("the source cannot be read: %s" % (error.strerror or error)) from None
         self._read += count
         return count

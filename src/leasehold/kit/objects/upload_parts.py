@@ -61,7 +61,7 @@ class PartedUpload:
         self, bucket: Bucket, key: str, size: int, upload: str, there: Optional[Dict[int, listing.Part]] = None
     ) -> None:
         if not upload:
-            raise PlaceError(REFUSED, "%s: the store begins an upload without an id" % bucket.address)
+            raise PlaceError(REFUSED, "%s: the store begins an upload without an id" % str(bucket.address))
         self.bucket = bucket
         self.key = key
         self.size = size

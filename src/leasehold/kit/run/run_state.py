@@ -86,6 +86,7 @@ class RunState:
         self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
         self.left: Dict[str, Dict[str, Any]] = {}  # cells that moved to another box: {to, attempt}
+        self.published: Dict[str, Any] = {}  # {to, files, bytes, contents_sha256}, or {to, problem}
         self.refuge: Dict[str, Any] = {}  # where checkpoints are copied: {places, home, every_s, keep}
         self.fenced: Dict[str, Any] = {}  # the run belongs to another box: {epoch, ours, box, home}
 
@@ -390,9 +391,5 @@ _STEPS = {
     "stop_requested": _stop_requested,
     "run_stopped": _stopped,
     "resumed": _resumed,
-    "refuge_opened": refuge_fold.opened,
-    "refuge_copied": refuge_fold.copied,
-    "refuge_failed": refuge_fold.failed,
-    "refuge_fenced": refuge_fold.fenced,
-    "refuge_regained": refuge_fold.regained,
+    **refuge_fold.FOLDS,
 }

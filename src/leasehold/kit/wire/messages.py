@@ -104,6 +104,7 @@ class _Folded(_Run, total=False):
     cause: str
     restarts: int
     left: Dict[str, Dict[str, Any]]
+    published: Dict[str, Any]
 
 
 class Status(_Folded, total=False):

@@ -19,15 +19,17 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine import heard_again, superseded
 from leasehold.lifecycle.machine.box import Box, gateway_of, way_to
 from leasehold.lifecycle.machine.leased_box import box_of
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.lease.trained_time import checked_work, with_progress
 from leasehold.model.run.refresh_turn import FleetTurn
 from leasehold.transport import sharing
-from leasehold.transport.contract import Link, Transport
 from leasehold.transport.wire import ask_status
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease, RunRecord
     from leasehold.platforms.contract import Engine
+    from leasehold.transport.contract import Link, Transport
+    from leasehold.transport.patience import WaitLimits
 
 from .fan_out import Call, fan_out
 from .health import STALE_BEAT_S, trouble
@@ -86,6 +88,7 @@ class _Box:
 
     way: Transport
     patience_s: float
+    limits: WaitLimits
     leases: list[Lease] = field(default_factory=list)
     clusters: dict[str, Box] = field(default_factory=dict)  # by lease: such a query must gather first
     links: list[Link | Engine] = field(default_factory=list)
@@ -137,10 +140,10 @@ class _Box:
             return {**said, **{run: {**said[run], **engine.observe.look(run), "age_s": 0} for run in stale}}
 
     def _lines(self, root: str, left_s: float) -> list[tuple[int, str]]:
-        ways = sharing.ways(self.way, left_s)
-        return sharing.first_answer(
-            ways, lambda way: ask_status(_Tracked(self, way.transport), root, min(way.patience_s, left_s))
-        )
+        def ask(way: sharing.Way) -> list[tuple[int, str]]:
+            return ask_status(_Tracked(self, way.transport), root, min(way.patience_s, left_s), self.limits)
+
+        return sharing.first_answer(sharing.ways(self.way, left_s), ask)
 
 
 class _NoWay:
@@ -170,7 +173,7 @@ def _boxes(home: Home, leases: list[Lease], patience_s: float) -> dict[str, _Box
     boxes: dict[str, _Box] = {}
     for lease in leases:
         if lease.box not in boxes:
-            boxes[lease.box] = _Box(_way(home, lease.box), patience_s)
+            boxes[lease.box] = _Box(_way(home, lease.box), patience_s, home.limits)
         boxes[lease.box].leases.append(lease)
         with contextlib.suppress(LeaseholdError):
             boxes[lease.box].clusters[lease.id] = box_of(home, lease)

@@ -19,7 +19,7 @@ from leasehold.kit.events.run_events import woken
 from leasehold.kit.run import continued
 from leasehold.ledger import books
 from leasehold.lifecycle.box import reboot_consent
-from leasehold.lifecycle.box.first_contact import say_once
+from leasehold.lifecycle.box.dangers import say_once
 from leasehold.lifecycle.box.lease_notes import note_disks, note_reached, note_told, say_meter
 from leasehold.lifecycle.box.platform_choice import readings
 from leasehold.lifecycle.home.home import Home

@@ -15,13 +15,13 @@ from leasehold.errors import LeaseholdError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.text.units import utc_day
 from leasehold.ledger import books, box_book
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
-from leasehold.model.lease.lease import Lease
 
 from .box import Box, closed_on_failure
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
     from leasehold.platforms.contract import Engine, MachineEngine
 
 

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
-from leasehold.model.lease.lease import Lease
 
 from .box import Box, find_box
 from .heard_again import ClosedBox, doubtful, hush_closed, note_heard
@@ -16,6 +14,10 @@ from .superseded import stop_superseded, unproven
 
 if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
 
 
 def box_of(home: Home, lease: Lease) -> Box:

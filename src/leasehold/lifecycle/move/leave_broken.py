@@ -21,7 +21,7 @@ from leasehold.model.run.plan import plan_from_dict
 from .move_run import move_run
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.approval.approve import Ask
+    from leasehold.lifecycle.approval.phrase import Ask
     from leasehold.model.lease.lease import RunRecord
     from leasehold.model.run.note import Report
 
@@ -56,7 +56,7 @@ def run_and_leave(home: Home, order: RunOrder, box: Box | None, ask: Ask, report
 def _others(home: Home, record: RunRecord, broke: set[tuple[str, str]]) -> Iterator[Box]:
     """Yield the job's other candidates that answer."""
     job = plan_from_dict(json.loads(record.plan_json)).job
-    for _, box in candidate_boxes(home, job, ""):
+    for _, box in candidate_boxes(home, job.candidates, ""):
         if isinstance(box, Box) and (box.name, box.root) not in broke:
             try:
                 box.connect().close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError, LinkError, Refusal
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.take_over import whoami
 from leasehold.lifecycle.machine.leased_box import box_of

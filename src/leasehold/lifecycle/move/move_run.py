@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.errors import Refusal, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask
+from leasehold.lifecycle.approval.phrase import Ask
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.preflight.plan_inputs import profile_on

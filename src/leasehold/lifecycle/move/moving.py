@@ -15,7 +15,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.launch import secret_values
 from leasehold.lifecycle.machine.leased_box import box_of

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from leasehold.model.run.at_home import ArtifactAtHome, StateAtHome, artifact_from, state_from
+
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
     from leasehold.lifecycle.project.code_tree import CodeTree
@@ -53,6 +55,20 @@ class Bring(Protocol):
 
 
 @dataclass(frozen=True)
+class RentOptions:
+    """How `lease run` may rent a box through a landlord's API."""
+
+    wait_s: float = 0.0  # how long to ask again until one fits
+    max_price: str = ""
+    price: str = ""  # as the console shows it, where an API tells none
+    spot: bool = False
+    regions: tuple[str, ...] = ()
+    ends_after_s: float = 0.0  # the landlord's own dead man's switch; 0: from the forecast
+    request: str = ""  # write the request for a signature here, and rent nothing
+    approval: str = ""  # a signed request
+
+
+@dataclass(frozen=True)
 class RunOrder:
     """The parameters of `lease run`."""
 
@@ -80,6 +96,7 @@ class RunOrder:
     at_risk_s: float = 600.0  # how much finished work may lie on a box alone while the sweep's others go on
     patience_s: float = 0.0  # seconds to wait for a silent box; 0 is as long as it takes a person to notice
     bring: Bring | None = None  # fetches what the run saved on other boxes
+    rent: RentOptions = RentOptions()
 
 
 @dataclass(frozen=True)
@@ -120,10 +137,36 @@ class Evacuation:
     new_files: int
     at_unix: float
     state: str = "running"  # the run's state then; everything that an ended run left is taken
+    artifacts: tuple[ArtifactAtHome, ...] = ()  # how far each promise is home
+    states: tuple[StateAtHome, ...] = ()  # of each cell, the newest whole state that came
+    reason: str = ""  # why the run ended so
+    kept: bool = True  # it has ended, or its caretaker gives signs of life
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for --json."""
-        return dict(vars(self))
+        listed = {name: [one.as_dict() for one in getattr(self, name)] for name in ("artifacts", "states")}
+        return {**vars(self), **listed}
+
+
+def evacuation_from(value: Mapping[str, Any]) -> Evacuation:
+    """Read back the output of `as_dict`."""
+    artifacts = tuple(artifact_from(one) for one in value.get("artifacts", ()))
+    states = tuple(state_from(one) for one in value.get("states", ()))
+    return Evacuation(**{**value, "artifacts": artifacts, "states": states})
+
+
+@dataclass(frozen=True)
+class PullOutcome:
+    """What a pull brought: a receipt for finished cells, copies without one of the others, or both."""
+
+    run: str
+    receipt: Receipt | None = None
+    evacuated: Evacuation | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether a receipt covers all that the run promised."""
+        return self.receipt is not None and self.evacuated is None
 
 
 @dataclass(frozen=True)
@@ -166,7 +209,7 @@ class BoxWord:
 
 @dataclass(frozen=True)
 class DiskOrder:
-    """The parameters of `lease disk`."""
+    """The parameters of `lease box disk`."""
 
     box: str
     free_bytes: int = 0

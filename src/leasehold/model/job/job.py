@@ -130,6 +130,7 @@ class Job:
     on_nan: str = "tell"  # for a loss that is not finite; a cell may override it
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
+    publish: str = ""  # s3://bucket/prefix: finished results are copied there from the box
     slurm: Mapping[str, Any] = field(default_factory=dict)
     latest: tuple[str, ...] = ()  # patterns of checkpoints that the box searches for before each attempt
     reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
@@ -160,6 +161,8 @@ class Job:
         if self.notify is None:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
+        if not self.publish:
+            del value["publish"]
         del value["cells"], value["at_once"], value["slurm"], value["latest"]
         if not self.data:
             del value["data"]

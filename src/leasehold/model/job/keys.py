@@ -146,7 +146,8 @@ RESUME_WORDS = (
 DOWNLOAD_WORDS = (
     Word(
         "from",
-        "https://… (or a list, all of the same file), hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
+        "https://… (or a list, all of the same file), s3://bucket/key or s3://bucket/folder/, "
+        "hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
         {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
         True,
         "hf:openai-community/gpt2:*.safetensors",
@@ -290,6 +291,12 @@ WORDS = (
         "reboot",
         "nothing, or resume: continue automatically after the box restarts, once you allowed it (lease box reboot)",
         {"enum": list(REBOOT)},
+    ),
+    Word(
+        "publish",
+        "a bucket that the box copies finished results to, with the AWS_* keys of `secrets`",
+        _TEXT,
+        example="s3://my-bucket/results",
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word("slurm", "how it is submitted where the platform is a Slurm cluster", {"type": "object"}),

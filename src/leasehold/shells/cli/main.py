@@ -38,7 +38,6 @@ def _main(words: list[str]) -> int:
     from . import output
 
     try:
-        _be_patient(args)
         known = _nag(args)
         try:
             return int(command.run_function()(args))
@@ -117,17 +116,6 @@ def parsers() -> dict[str, ArgumentParser]:
     return {command.name: parser_of(command) for command in COMMANDS}
 
 
-def _be_patient(args: Namespace) -> None:
-    """Set the wait for a silent box, and print on stderr what is waited for."""
-    if not hasattr(args, "silence_s"):
-        return
-    from leasehold.api import opening
-
-    from . import output
-
-    opening.be_patient(args.silence_s, lambda text: output.say(output.paint(text, "dim")), bulk=args.command == "pull")
-
-
 def _nag(args: Namespace) -> tuple[Any, int] | None:
     """Print warnings about idle billing on stderr, except for a completion, which the shell asks for.
 
@@ -141,6 +129,10 @@ def _nag(args: Namespace) -> tuple[Any, int] | None:
 
     home = opening.open_home()
     close = opening.close_home(home)
+    look = opening.first_look(home, args.command)
+    unseen = look.lines() if look is not None else []
+    for text in unseen:
+        output.say(output.paint(f"! {text}", "red"))
     nags = [
         str(nag) for nag in opening.nags(home) if not nag.answered_by(args.command, _aim(args))
     ]  # else it is being done

@@ -19,15 +19,18 @@ def run(parser: ArgumentParser) -> None:
     examples(
         parser,
         "  lease run                                 ./lease.yaml on this machine\n"
-        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach",
+        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach\n"
+        "  lease run --on runpod                     rent a box by API, after your yes\n"
+        "  lease run --on vastai --wait 6h --max-price 2USD/h --detach",
     )
     add_job(parser)
     parser.add_argument(
         "--on",
         default="",
         metavar="BOX",
-        help="local, the name of a saved box, ssh:ALIAS or ssh:[user@]host[:port]; several, separated by commas, share "
-        "the cells (default: the first of the job's candidates that answers and fits; without candidates, local)",
+        help="local, a saved box, ssh:ALIAS, ssh:[user@]host[:port], or a landlord that rents by API (lease "
+        "landlord list); several boxes, separated by commas, share the cells (default: the first of the job's "
+        "candidates that answers and fits; without candidates, local)",
     )
     parser.add_argument(
         "--platform",
@@ -56,7 +59,37 @@ def run(parser: ArgumentParser) -> None:
         action="store_true",
         help="with --on local: simulate a rented box that `lease down` really deletes",
     )
+    _renting(parser)
     _sweep(parser)
+
+
+def _renting(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--wait",
+        dest="rent_wait",
+        default="",
+        metavar="6h",
+        help="with --on LANDLORD: ask again for so long until a box fits; needs --max-price",
+    )
+    parser.add_argument(
+        "--max-price", default="", metavar="2USD/h", help="with --on LANDLORD: what an hour may cost at most"
+    )
+    parser.add_argument(
+        "--region", action="append", default=[], metavar="R", help="with --on LANDLORD: only there; repeatable"
+    )
+    parser.add_argument(
+        "--ends-after",
+        default="",
+        metavar="D",
+        help="with --on LANDLORD: have the landlord end the box by itself after so long, where it can "
+        "(default: twice the forecast, and a day at least)",
+    )
+    parser.add_argument(
+        "--rent-request", default="", metavar="FILE", help="write the request for a signature, and rent nothing"
+    )
+    parser.add_argument(
+        "--rent-approval", default="", metavar="FILE", help="the signed request: nobody types at a terminal"
+    )
 
 
 def _money(parser: ArgumentParser) -> None:
@@ -201,12 +234,25 @@ def pull(parser: ArgumentParser) -> None:
     """lease pull"""
     parser.description = (
         "Copy a run's results home and verify them by hash and by loading. An interrupted copy continues.\n"
-        "Of a live run, copy what is finished."
+        "Of a run that is live, stopped or failed, copy what there is: that is no receipt, and the exit code is 6."
     )
-    examples(parser, "  lease pull myjob\n  lease pull myjob --limit-rate 10MB")
-    add_run(parser)
+    examples(
+        parser,
+        "  lease pull myjob\n"
+        "  lease pull myjob --rate 10MB/s\n"
+        "  lease pull --state myjob              its newest checkpoint, into lease-results/states\n"
+        "  lease pull --state --rate 20MB/s      those of every run that goes on",
+    )
+    parser.add_argument("run", metavar="RUN", nargs="?", default="", help="name or id of the run")
     add_wait(parser)
-    parser.add_argument("--limit-rate", default="", metavar="10MB", help="use at most this many bytes per second")
+    parser.add_argument(
+        "--rate", "--limit-rate", default="", metavar="20MB/s", help="use at most this many bytes per second"
+    )
+    parser.add_argument(
+        "--state",
+        action="store_true",
+        help="bring only the newest whole checkpoint of each unfinished cell; without RUN, of every run that goes on",
+    )
 
 
 def verify(parser: ArgumentParser) -> None:
