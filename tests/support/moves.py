@@ -88,8 +88,7 @@ class Mover:
 
     def add(self, name: str, box: SshBox, *words: str) -> None:
         """Put a box into the book."""
-        done = self.person.lease("box", "add", name, pasted(box), *words)
-        assert done.code == 0, done.said
+        add_box(self.person, name, box, *words)
 
     def add_local(self, name: str) -> None:
         """Put a folder of this machine into the book as a box."""
@@ -144,6 +143,12 @@ class Mover:
         """Read the receipt at home."""
         found = sorted((self.person.project / "lease-results" / "export").glob("mover-*/receipt.json"))
         return dict(json.loads(found[-1].read_text()))
+
+
+def add_box(person: Front, name: str, box: SshBox, *words: str) -> None:
+    """Put a box into a person's book."""
+    done = person.lease("box", "add", name, pasted(box), *words)
+    assert done.code == 0, done.said
 
 
 def events(box: SshBox, *kinds: str) -> List[Dict[str, Any]]:
