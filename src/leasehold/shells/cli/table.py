@@ -49,7 +49,7 @@ COMMANDS = (
     Command("check", START, "run one gate alone: plan, audit, env, smoke or launch", "project.check"),
     Command("run", START, "run a job; the same command again attaches or resumes", "run.run"),
     Command("resume", START, "continue a stopped or failed run with its own code and job", "run.resume"),
-    Command("move", START, "continue a run on another box, from its newest state", "moving.move"),
+    Command("move", START, "continue a run on another box, from its newest state", "run.move"),
     Command("adopt", START, "watch training that was started without Leasehold", "run.adopt"),
     Command("run fetch", UNDER, "download a job's data on a box and do nothing else", "plan.fetch", "fetch"),
     Command("run cadence", UNDER, "compute how often to write a checkpoint", "ckpt.cadence", "cadence"),
