@@ -97,21 +97,25 @@ class Bench:
         return id
 
 
-@pytest.fixture(params=sorted(ALL))
+def _shown(name: str) -> str:
+    return f"on-{name}"  # not `autodl…`: that word is a bed of the full tier
+
+
+@pytest.fixture(params=sorted(ALL), ids=_shown)
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord in turn."""
     with fake_landlord(request.param) as fake:
         yield Bench(request.param, fake, market_on(fake))
 
 
-@pytest.fixture(params=sorted(ALL - CANNOT_PARK))
+@pytest.fixture(params=sorted(ALL - CANNOT_PARK), ids=_shown)
 def parking_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord that can stop a box and keep it."""
     with fake_landlord(request.param) as fake:
         yield Bench(request.param, fake, market_on(fake))
 
 
-@pytest.fixture(params=sorted(ALL - HAS_NO_PAGES))
+@pytest.fixture(params=sorted(ALL - HAS_NO_PAGES), ids=_shown)
 def paging_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord whose lists have pages."""
     with fake_landlord(request.param) as fake:
