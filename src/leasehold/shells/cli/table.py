@@ -47,6 +47,7 @@ COMMANDS = (
     Command("check", START, "run one gate alone: plan, audit, env, smoke or launch", "project.check"),
     Command("run", START, "run a job; the same command again attaches or resumes", "run.run"),
     Command("resume", START, "continue a stopped or failed run with its own code and job", "run.resume"),
+    Command("move", START, "continue a run on another box, from its newest state", "moving.move"),
     Command("adopt", START, "watch training that was started without Leasehold", "run.adopt"),
     Command("run fetch", UNDER, "download a job's data on a box and do nothing else", "plan.fetch", "fetch"),
     Command("run cadence", UNDER, "compute how often to write a checkpoint", "ckpt.cadence", "cadence"),
@@ -80,6 +81,8 @@ COMMANDS = (
     Command("box prune", UNDER, "delete code and uploads that no unfinished run uses", "box.box_prune"),
     Command("box reboot", UNDER, "allow runs to continue by themselves after a reboot", "box.box_reboot"),
     Command("box remove", UNDER, "delete a saved box; refused while a lease on it is open", "box.box_remove"),
+    Command("refuge", CARE, "check a bucket or folder that is to keep checkpoints", ""),
+    Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "refuge.refuge_check"),
     Command("ssh", CARE, "open a shell on a box, or in a run's folder on its box", "enter.ssh"),
     Command("exec", CARE, "run a command in a run's folder and environment", "enter.execute"),
     Command("doctor", LOOK, "explain why a run died, from logs, a run or a box", "doctor.doctor"),
@@ -145,7 +148,9 @@ def overview() -> str:
     parts = [_ABOUT]
     for group in GROUPS:
         parts.append(f"{group}:\n" + "\n".join(_line(row.name, row) for row in COMMANDS if row.group == group))
-    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box")]
+    more = [
+        f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box", "refuge")
+    ]
     parts.append("more (lease run --help, lease box --help):\n" + "\n".join(more))
     return "\n\n".join([*parts, _EXAMPLES]) + "\n"
 
