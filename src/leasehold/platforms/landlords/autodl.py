@@ -112,8 +112,8 @@ class AutoDl:
         if order.public_key:
             body["start_command"] = _start_command(order.public_key)
         reply = self._door.send(Ask("POST", _BASE + "create", body=body, kind=Does.CREATE))
-        if _code(reply) == "Success":
-            return reply.answer.text("data")
+        if _code(reply) in ("Success", ""):  # without a code nobody knows
+            return reply.made(lambda made: made.text("data"))
         if _NO_STOCK.search(reply.text):
             raise NoCapacity("landlord.no_capacity", f"AutoDL has no {CARDS[spec][0]} free", seen=reply.text)
         raise self._refused(reply, "the create")
