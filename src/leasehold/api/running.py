@@ -44,6 +44,10 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
 
             return run_through(home, bringing(order), None, report)
         order = replace(order, on="local")
+    elif _is_landlord(home, order.on):
+        from leasehold.lifecycle.run.run_job import run_through
+
+        return run_through(home, order, None, report)
     _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.run.run_job import run_through
@@ -66,6 +70,17 @@ def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
         from leasehold.lifecycle.box.platform_choice import settle
 
         settle(home, order.on, order.platform, report)
+
+
+def _is_landlord(home: Home, word: str) -> bool:
+    """Return whether --on names a landlord that rents by API, and no box of that name."""
+    from leasehold.ledger import box_book
+
+    if word == "local" or ":" in word or box_book.find(home.ledger, word) is not None:
+        return False  # what most words are: no landlord's module is loaded for them
+    from leasehold.lifecycle.rentals.markets import is_landlord
+
+    return is_landlord(word)
 
 
 def _has_candidates(job_file: Path) -> bool:

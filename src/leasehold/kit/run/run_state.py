@@ -391,11 +391,5 @@ _STEPS = {
     "stop_requested": _stop_requested,
     "run_stopped": _stopped,
     "resumed": _resumed,
-    "published": refuge_fold.published,
-    "publish_failed": refuge_fold.published,
-    "refuge_opened": refuge_fold.opened,
-    "refuge_copied": refuge_fold.copied,
-    "refuge_failed": refuge_fold.failed,
-    "refuge_fenced": refuge_fold.fenced,
-    "refuge_regained": refuge_fold.regained,
+    **refuge_fold.FOLDS,
 }

@@ -44,6 +44,7 @@ def run(args: Namespace) -> int:
         take_over=args.take_over,
         at_risk_s=_duration(args.bring_after, "--bring-after"),
         patience_s=_duration(args.move_after, "--move-after") if "," in args.on else 0.0,
+        rent=_rent_options(args),
     )
     if "," in order.on:
         from .sweep import fleet
@@ -51,6 +52,15 @@ def run(args: Namespace) -> int:
         return fleet(order, args.json)
     show_outcome(running.run(opening.open_home(), order, Screen(args.json).report), args.json)
     return 0
+
+
+def _rent_options(args: Namespace) -> orders.RentOptions:
+    wait_s = _duration(args.rent_wait, "--wait") if args.rent_wait else 0.0
+    ends_s = _duration(args.ends_after, "--ends-after") if args.ends_after else 0.0
+    regions = tuple(args.region)
+    return orders.RentOptions(
+        wait_s, args.max_price, args.price, args.spot, regions, ends_s, args.rent_request, args.rent_approval
+    )
 
 
 def attach(args: Namespace) -> int:

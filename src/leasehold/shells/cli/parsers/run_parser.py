@@ -19,15 +19,18 @@ def run(parser: ArgumentParser) -> None:
     examples(
         parser,
         "  lease run                                 ./lease.yaml on this machine\n"
-        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach",
+        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach\n"
+        "  lease run --on runpod                     rent a box by API, after your yes\n"
+        "  lease run --on vastai --wait 6h --max-price 2USD/h --detach",
     )
     add_job(parser)
     parser.add_argument(
         "--on",
         default="",
         metavar="BOX",
-        help="local, the name of a saved box, ssh:ALIAS or ssh:[user@]host[:port]; several, separated by commas, share "
-        "the cells (default: the first of the job's candidates that answers and fits; without candidates, local)",
+        help="local, a saved box, ssh:ALIAS, ssh:[user@]host[:port], or a landlord that rents by API (lease "
+        "landlord list); several boxes, separated by commas, share the cells (default: the first of the job's "
+        "candidates that answers and fits; without candidates, local)",
     )
     parser.add_argument(
         "--platform",
@@ -56,7 +59,37 @@ def run(parser: ArgumentParser) -> None:
         action="store_true",
         help="with --on local: simulate a rented box that `lease down` really deletes",
     )
+    _renting(parser)
     _sweep(parser)
+
+
+def _renting(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--wait",
+        dest="rent_wait",
+        default="",
+        metavar="6h",
+        help="with --on LANDLORD: ask again for so long until a box fits; needs --max-price",
+    )
+    parser.add_argument(
+        "--max-price", default="", metavar="2USD/h", help="with --on LANDLORD: what an hour may cost at most"
+    )
+    parser.add_argument(
+        "--region", action="append", default=[], metavar="R", help="with --on LANDLORD: only there; repeatable"
+    )
+    parser.add_argument(
+        "--ends-after",
+        default="",
+        metavar="D",
+        help="with --on LANDLORD: have the landlord end the box by itself after so long, where it can "
+        "(default: twice the forecast, and a day at least)",
+    )
+    parser.add_argument(
+        "--rent-request", default="", metavar="FILE", help="write the request for a signature, and rent nothing"
+    )
+    parser.add_argument(
+        "--rent-approval", default="", metavar="FILE", help="the signed request: nobody types at a terminal"
+    )
 
 
 def _money(parser: ArgumentParser) -> None:
