@@ -1,4 +1,4 @@
-"""Houses with a real sshd: each rented box has a home and a volume of its own; a stop empties what stops do not keep."""
+"""Houses with a real sshd: each rented box has a home and a volume; a stop empties what stops do not keep."""
 
 from __future__ import annotations
 
