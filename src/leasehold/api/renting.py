@@ -118,18 +118,18 @@ def offers(home: Home, job_file: Path, names: str, limits: dict[str, Any]) -> di
     """List what could be rented now for a job, cheapest whole job first, and who did not answer."""
     from leasehold.lifecycle.project.resolve import read_job
     from leasehold.lifecycle.rent.offers import OfferWish, offers_for
-    from leasehold.lifecycle.rentals.balances import read_balances
     from leasehold.lifecycle.rentals.markets import asked_for
 
     job = read_job(job_file)
     desk, markets = _desk(home), asked_for(home, names)
     wish = OfferWish(
         limits.get("spot", False), _price(limits.get("max_price", "")), tuple(limits.get("regions", ())),
-        limits.get("reliability", 0.0), balances=read_balances(desk, markets),
+        limits.get("reliability", 0.0), stated=_price(limits.get("price", "")),
     )  # fmt: skip
     found = offers_for(desk, job, markets, wish)
     silent = [{"landlord": name, "why": error} for name, error in found.silent]
-    return {"job": job.name, "offers": [one.as_dict() for one in found.found], "no_answer": silent}
+    offered = [one.as_dict() for one in found.found]
+    return {"job": job.name, "offers": offered, "no_answer": silent, "balances": dict(found.balances)}
 
 
 def landlord_allow(home: Home, price: str, count: int, how_long: str, names: str) -> dict[str, Any]:

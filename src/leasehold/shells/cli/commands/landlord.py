@@ -21,6 +21,7 @@ def offers(args: Namespace) -> int:
         "max_price": args.max_price,
         "regions": args.region,
         "reliability": args.reliability,
+        "price": args.price,
     }
     found = renting.offers(opening.open_home(), Path(args.job), args.on, limits)
     if args.json:

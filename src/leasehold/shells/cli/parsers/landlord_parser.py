@@ -26,6 +26,9 @@ def offers(parser: ArgumentParser) -> None:
     parser.add_argument("--on", default="", metavar="A,B", help=_NAMES)
     add_limits(parser)
     parser.add_argument(
+        "--price", default="", metavar="1USD/h", help="what the console shows, for landlords whose API tells no price"
+    )
+    parser.add_argument(
         "--reliability", type=float, default=0.0, metavar="R", help="at least this reliable, 0 to 1, where it is told"
     )
 
