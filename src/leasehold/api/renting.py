@@ -181,6 +181,18 @@ def landlord_delete(home: Home, name: str, id: str, report: Report) -> None:
     delete_storage(_desk(home, report), name, id, lambda text: terminal_ask(text, _BY_PERSON))
 
 
+def landlord_probe(home: Home, name: str, report: Report) -> dict[str, Any]:
+    """Rent the cheapest box after a typed yes, and find out what its disks survive; `lease down` then ends it."""
+    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.rent.allowance import typed
+    from leasehold.lifecycle.rent.probe import probe, ssh_shell
+    from leasehold.platforms.landlords.markets import vendor
+
+    desk = _desk(home, report)
+    approve = lambda ask: typed(ask, lambda text: terminal_ask(text, _BY_PERSON), time.time())  # noqa: E731
+    return probe(desk, vendor(name).name, approve, ssh_shell(home)).as_dict()
+
+
 def box_resume(home: Home, word: str, bid: str, report: Report) -> dict[str, Any]:
     """Start a parked rented box again, and wait until it answers."""
     from leasehold.lifecycle.approval.approve import terminal_ask

@@ -97,3 +97,15 @@ def test_a_parked_box_comes_back_at_another_address(renter: Renter) -> None:
     assert before != after
     looked = renter.lease("ssh", "runpod-1", "--", "true")
     assert looked.code == 0, looked.said
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_probe_finds_what_the_disks_survive(renter: Renter, keeps: bool) -> None:
+    renter.houses.keeps_volume = keeps  # False: the landlord does not do what its profile says
+    found = renter.types("rent up to 0.34USD/h", "landlord", "probe", "runpod", "--yes")
+    assert found.code == 0, found.said
+    assert ("volume disk: survives a stop" in found.said) is keeps
+    assert ("volume disk: does NOT survive a stop; THE PROFILE SAYS OTHERWISE" in found.said) is not keeps
+    ended = renter.types("terminate runpod-1-1", "down", "runpod-1", *ONE_SYSTEM)
+    assert ended.code == 0, ended.said
+    assert not renter.runpod.world.live()

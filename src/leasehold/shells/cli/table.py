@@ -91,6 +91,7 @@ COMMANDS = (
     Command("landlord allow", UNDER, "give a standing approval for rents", "landlord.allow"),
     Command("landlord adopt", UNDER, "put a box that no lease holds on your books", "landlord.adopt"),
     Command("landlord delete", UNDER, "delete storage that a released box left", "landlord.delete"),
+    Command("landlord probe", UNDER, "rent the cheapest box and see what its disks survive", "landlord.probe"),
     Command("landlord logout", UNDER, "forget a landlord's key", "landlord.logout"),
     Command("ssh", CARE, "open a shell on a box, or in a run's folder on its box", "box.ssh"),
     Command("exec", CARE, "run a command in a run's folder and environment", "box.execute"),

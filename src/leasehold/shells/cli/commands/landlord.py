@@ -145,6 +145,23 @@ def delete(args: Namespace) -> int:
     return 0
 
 
+def probe(args: Namespace) -> int:
+    """lease landlord probe"""
+    if not args.yes:
+        output.say(
+            f"this rents the cheapest box of {args.name}, stops it, starts it and looks; it costs its first minutes"
+        )
+        output.say(f"Next: lease landlord probe {args.name} --yes   (asks you for the price)")
+        return 3
+    found = renting.landlord_probe(opening.open_home(), args.name, Screen(args.json).report)
+    if args.json:
+        output.as_json(found)
+        return 0
+    output.lines(landlord_tables.probed(found))
+    output.say(f"{found['box']} still bills. Next: lease down {found['box']}")
+    return 0
+
+
 def box_resume(args: Namespace) -> int:
     """lease box resume"""
     entry = renting.box_resume(opening.open_home(), args.box, args.bid, Screen(args.json).report)

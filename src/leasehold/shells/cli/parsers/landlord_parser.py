@@ -123,6 +123,17 @@ def delete(parser: ArgumentParser) -> None:
     parser.add_argument("id", metavar="ID", help="kind/ID, as lease landlord sweep shows it")
 
 
+def probe(parser: ArgumentParser) -> None:
+    """lease landlord probe"""
+    parser.description = (
+        "Find out what a landlord's disks survive: rent the cheapest box after your yes, leave a file on each tier,\n"
+        "stop, start, look, and write the result as a dated overlay of the platform's profile."
+    )
+    examples(parser, "  lease landlord probe runpod --yes")
+    parser.add_argument("name", metavar="NAME", help=_NAME)
+    parser.add_argument("--yes", action="store_true", help="do it; the price is still asked for")
+
+
 def box_resume(parser: ArgumentParser) -> None:
     """lease box resume"""
     parser.description = "Start a parked box that was rented through an API, after you typed it; wait until it answers."
