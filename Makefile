@@ -1,5 +1,5 @@
 # One entry point for people and for CI. `make help` lists the targets.
-# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit, .venv-landlords, .venv-frameworks, .venv-corpora and .corpora; nothing outside this folder is touched,
+# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-objects, .venv-submitit, .venv-landlords, .venv-frameworks, .venv-corpora and .corpora; nothing outside this folder is touched,
 # except that `make test-all` and `make ci` (and `make check` for pypy3, `make setup` for python3-venv)
 # apt-get missing system parts when run as root.
 
@@ -46,6 +46,7 @@ test: $(STAMP) ## the fast tier, at most five minutes; what needs missing parts 
 
 test-all: $(STAMP) ## every test; as root, missing system parts are installed first
 	@tools/system_parts.sh || { [ -z "$${CI:-}" ] && echo "test-all: goes on without them; tests that need them are skipped"; }
+	@tools/objects_venv.sh || { [ -z "$${CI:-}" ] && echo "test-all: goes on without object stores; tests that need them are skipped"; }
 	$(PYTEST) $(ARGS)
 
 test-bare: ## the fast tier once more, as an ordinary user in a fresh copy, with every optional part hidden (needs root)
@@ -103,6 +104,7 @@ ci: ## what CI runs: system parts, check, every test (a missing part is a failur
 bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for a minute
 	-@tools/fuzz_venv.sh
 	-@tools/submitit_venv.sh
+	-@tools/objects_venv.sh
 	$(PY) -m bench $(ARGS)
 
 corpora: $(STAMP) ## our readers beside three public scanners, on the scanners' test files and 300 valid ones (2 GB, from PyPI)
@@ -117,5 +119,5 @@ format: $(STAMP) ## format the code and sort imports
 	$(PY) -m ruff format $(SOURCES)
 
 clean: ## remove what make, the tools and the tests built
-	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-submitit .venv-landlords .venv-frameworks .venv-corpora .corpora build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-objects .venv-submitit .venv-landlords .venv-frameworks .venv-corpora .corpora build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ from leasehold.lifecycle.home.home import Home, person
 from leasehold.model.run.note import Report
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.rent.allowance import RentAsk, Yes
     from leasehold.lifecycle.rentals.desk import Desk
     from leasehold.model.values.money import HourlyPrice
 
@@ -116,7 +117,7 @@ def landlord_sweep(home: Home, names: str, report: Report) -> dict[str, Any]:
 
 def offers(home: Home, job_file: Path, names: str, limits: dict[str, Any]) -> dict[str, Any]:
     """List what could be rented now for a job, cheapest whole job first, and who did not answer."""
-    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.lifecycle.project.job_yaml import read_job
     from leasehold.lifecycle.rent.offers import OfferWish, offers_for
     from leasehold.lifecycle.rentals.markets import asked_for
 
@@ -134,7 +135,7 @@ def offers(home: Home, job_file: Path, names: str, limits: dict[str, Any]) -> di
 
 def landlord_allow(home: Home, price: str, count: int, how_long: str, names: str) -> dict[str, Any]:
     """Record a person's typed standing yes to rents: up to a price, a count and a date."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.rent.allowance import Allowance, grant
     from leasehold.model.values.money import HourlyPrice
     from leasehold.model.values.units import parse_duration
@@ -175,7 +176,7 @@ def landlord_adopt(home: Home, name: str, id: str, report: Report) -> dict[str, 
 
 def landlord_delete(home: Home, name: str, id: str, report: Report) -> None:
     """Delete storage that a released box of this home left."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.rent.by_hand import delete_storage
 
     delete_storage(_desk(home, report), name, id, lambda text: terminal_ask(text, _BY_PERSON))
@@ -183,19 +184,20 @@ def landlord_delete(home: Home, name: str, id: str, report: Report) -> None:
 
 def landlord_probe(home: Home, name: str, report: Report) -> dict[str, Any]:
     """Rent the cheapest box after a typed yes, and find out what its disks survive; `lease down` then ends it."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.rent.allowance import typed
     from leasehold.lifecycle.rent.probe import probe, ssh_shell
     from leasehold.platforms.landlords.markets import vendor
 
-    desk = _desk(home, report)
-    approve = lambda ask: typed(ask, lambda text: terminal_ask(text, _BY_PERSON), time.time())  # noqa: E731
-    return probe(desk, vendor(name).name, approve, ssh_shell(home)).as_dict()
+    def approve(ask: RentAsk) -> Yes:
+        return typed(ask, lambda text: terminal_ask(text, _BY_PERSON), time.time())
+
+    return probe(_desk(home, report), vendor(name).name, approve, ssh_shell(home)).as_dict()
 
 
 def box_resume(home: Home, word: str, bid: str, report: Report) -> dict[str, Any]:
     """Start a parked rented box again, and wait until it answers."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.rent.by_hand import resume_box
     from leasehold.lifecycle.rent.wait_ready import wait_ready
 

@@ -64,7 +64,7 @@ def main(argv: List[str]) -> int:
         return _tell(door, argv[1:])
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
-        " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
+        " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | refuge RUN"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
         " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
     )
@@ -111,10 +111,6 @@ def _run_errand(door: str, words: List[str]) -> int:
         from leasehold.caretaker.status.wait_clear import occupants
 
         return occupants(folder, words[1])
-    if door == "rescue":
-        from leasehold.caretaker.artifacts.rescue_checkpoint import rescue
-
-        return rescue(folder, words[1])
     from leasehold.caretaker.failure.prune_scratch import prune
 
     return prune(folder, words[1])
@@ -122,9 +118,9 @@ def _run_errand(door: str, words: List[str]) -> int:
 
 def _for_run(door: str, path: str) -> int:
     """Do a long piece of work for a run beside its caretaker, or revive the run after a restart of the box."""
-    from leasehold.caretaker.run.run_folder import RunFolder
+    from leasehold.caretaker.run.run_folder import folder_at
 
-    folder = RunFolder(path)
+    folder = folder_at(path)
     if door == "revive":
         from leasehold.caretaker.requests.revive import revive
 
@@ -133,12 +129,20 @@ def _for_run(door: str, path: str) -> int:
         from leasehold.caretaker.artifacts.durable_copier import copy_run
 
         return copy_run(folder)
+    if door == "publish":
+        from leasehold.caretaker.refuge.publisher import publish_run
+
+        return publish_run(folder)
+    if door == "refuge":
+        from leasehold.caretaker.refuge.worker import keep_off_box
+
+        return keep_off_box(folder)
     from .downloads import download_worker
 
     return (download_worker.fetch if door == "fetch" else download_worker.pull)(folder)
 
 
-_OF_A_RUN = ("fetch", "pull", "copy", "revive")
+_OF_A_RUN = ("fetch", "pull", "copy", "publish", "refuge", "revive")
 
 
 def _tell(door: str, words: List[str]) -> int:
@@ -161,4 +165,4 @@ def _tell(door: str, words: List[str]) -> int:
 
 _TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
 _YIELDS = 5
-_ERRANDS = ("judge", "seal", "occupants", "prune-scratch", "rescue")
+_ERRANDS = ("judge", "seal", "occupants", "prune-scratch")

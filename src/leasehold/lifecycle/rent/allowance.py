@@ -12,7 +12,8 @@ from leasehold.errors import Refusal, UserError
 from leasehold.kit.files.canonical_json import digest
 from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import rentals as book
-from leasehold.lifecycle.approval.approve import Ask, require_phrase, signed
+from leasehold.lifecycle.approval.approve import signed
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.model.lease.rental import RentalState
 from leasehold.model.run.receipt import APPROVAL_LIFE_S, Approval, ApprovalRequest, Strength

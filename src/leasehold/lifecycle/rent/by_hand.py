@@ -7,7 +7,7 @@ from decimal import Decimal
 from leasehold.errors import Refusal, UserError
 from leasehold.ledger import books
 from leasehold.ledger import rentals as book
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.rentals.desk import Desk, patiently
 from leasehold.lifecycle.rentals.markets import profile_of
 from leasehold.lifecycle.rentals.settle import adopt

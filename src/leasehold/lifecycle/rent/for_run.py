@@ -10,8 +10,9 @@ from pathlib import Path
 from leasehold.errors import LandlordError, Refusal, UserError
 from leasehold.kit.text.units import ago
 from leasehold.ledger import box_book
-from leasehold.lifecycle.approval.approve import terminal_ask, write_request
-from leasehold.lifecycle.box.first_contact import say_dangers
+from leasehold.lifecycle.approval.approve import write_request
+from leasehold.lifecycle.approval.phrase import terminal_ask
+from leasehold.lifecycle.box.dangers import say_dangers
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.records.orders import RentOptions
 from leasehold.lifecycle.rentals.balances import note_balance

@@ -124,8 +124,9 @@ def _written(desk: Desk, profile: Profile, rental: Rental, seen: dict[str, bool]
     differs = tuple(name for name, kept in seen.items() if said[name] != (YES if kept else NO))
     when = time.strftime("%Y-%m-%d", time.gmtime(desk.clock()))
     note = f"lease landlord probe on {when}: a file on each tier, one stop, one start"
+    url = profile.state_tier.source.url  # where the vendor says what the note contradicts or confirms
     overlay = {
-        "sources": {"probed": {"url": "lease landlord probe", "verified": when[:7], "confidence": "own", "note": note}},
+        "sources": {"probed": {"url": url, "verified": when[:7], "confidence": "own", "note": note}},
         "tiers": [
             {"name": name, "survives": {"stop": YES if kept else NO}, "source": "probed"} for name, kept in seen.items()
         ],

@@ -11,7 +11,7 @@ from typing import Any
 from leasehold.errors import UserError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.text.units import utc_minute
-from leasehold.lifecycle.box.first_contact import say_once
+from leasehold.lifecycle.box.dangers import say_once
 from leasehold.lifecycle.box.lease_notes import note_reached, note_told
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.launch import connect
