@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from leasehold.api import boxes, front, opening, orders
+from leasehold.api import boxes, opening, orders
 from leasehold.errors import UserError
 from leasehold.model.run.note import Note
 from leasehold.model.run.verdict import Outcome, Verdict
@@ -224,6 +224,7 @@ def _done(ended: Entered, json_wanted: bool) -> int:
 
 def tunnel(args: Namespace) -> int:
     """lease tunnel"""
+    from leasehold.api import front  # the other commands of boxes do not need it
 
     def hold(port: int, kind: str, detail: str) -> None:
         if args.json:
