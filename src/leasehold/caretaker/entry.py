@@ -16,13 +16,13 @@ def main(argv: List[str]) -> int:
     """Dispatch; each entry point imports its own modules, so that keeper and caretaker stay small."""
     door = argv[0] if argv else ""
     os.umask(0o077)  # whichever process started us: a log may hold a secret until it is scrubbed
-    if door == "serve" and len(argv) == 2:
+    if door == "serve" and len(argv) in (2, 3):
         with unhinted():
             from leasehold.caretaker.wire.connection import serve
 
             from .routes import OPERATIONS
 
-        return serve(argv[1], OPERATIONS)
+        return serve(argv[1], OPERATIONS, checked=argv[2:] == ["checked"])
     if door == "care" and len(argv) in (2, 4):
         with unhinted():
             from leasehold.caretaker.run.run_folder import folder_at
