@@ -56,6 +56,11 @@ def main(argv: List[str]) -> int:
         return enter(RunFolder(argv[1]), argv[2], argv[3:])
     if door == "task" and len(argv) in (3, 6):
         return _run_task(argv[1], argv[2:])
+    if door == "pod" and len(argv) == 3:
+        from leasehold.caretaker.kubernetes.pod import pod
+
+        os.chdir("/")
+        return pod(argv[1], argv[2], os.environ)
     if door == "whoami" and len(argv) == 1:
         from leasehold.caretaker.setup.tracker_keys import answer_stream
 
@@ -66,7 +71,7 @@ def main(argv: List[str]) -> int:
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
-        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
+        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | pod ROOT RUN | tell RUN | whoami\n"
     )
     return 64
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Optional, Type
 
 from leasehold.caretaker.attempt.keeper import Wakeups
 from leasehold.caretaker.attempt.platform_shell import hook_failed, say_hook
@@ -65,8 +65,12 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
         return 1
     caretaker = Caretaker(folder, plan)
     caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
-    caretaker.open(sign(lock), detach, resume_by)
+    if detach == "k8s-job" or os.environ.get("LEASE_POD_EPOCH"):
+        from leasehold.caretaker.kubernetes.epoch import fence_of
+
+        caretaker.fence = fence_of(folder, os.environ)
     try:
+        caretaker.open(sign(lock), detach, resume_by)
         caretaker.live()
     except Superseded:  # our lock's file was deleted, and another caretaker holds the new one
         if is_made(caretaker, "patrol"):
@@ -88,6 +92,7 @@ class Caretaker:
 
     keeps: Type[Attempts] = Attempts
     tenure: Optional[HeldLock] = None  # what makes it the only one
+    fence: Optional[Callable[[], None]] = None  # raises Superseded once another pod took the run over
     follow: FrozenSet[str] = frozenset()  # events that need not be durable before the next one is
     work: WorkClock = late("leasehold.caretaker.run.work_clock", "WorkClock")
     recovery: Recovery = late("leasehold.caretaker.supervisor.recover", "Recovery")
@@ -185,6 +190,9 @@ class Caretaker:
 
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
+
+        if self.fence is not None:
+            self.fence()
 
         def write() -> None:
             fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)

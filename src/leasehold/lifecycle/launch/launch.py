@@ -46,6 +46,7 @@ from leasehold.model.values.units import say_bytes
 from leasehold.transport.process import LocalTransport
 
 from .arrival import arrive
+from .cluster import open_on_cluster
 from .earlier_run import as_begun, refuse_lost_thread
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
@@ -117,7 +118,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             plan = as_begun(ledger, still_promised(home, wanted), tree, report)
         refuse_elsewhere(home, plan, box, order.absent_on)
         before = books.run_called(ledger, plan.run)
-        engine = engine or connect(home, box, report)
+        engine = engine or open_on_cluster(home, box, plan, secret_values(job), report) or connect(home, box, report)
         lease = open_lease_on(home, box, order.price, engine)
         note_told(home, lease, order.balance, order.spot)
         note_reached(ledger, lease)

@@ -41,6 +41,7 @@ from .parse_downloads import parse_downloads
 from .parse_notify import parse_notify
 from .parse_resume import parse_resume
 from .placeholders import BadPlaceholder, fill, fill_plain
+from .kubernetes_options import parse_kubernetes
 from .slurm_options import parse_slurm
 
 _SUFFIXES = {
@@ -119,6 +120,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
         cells=roster.cells,
         at_once=roster.at_once,
+        kubernetes=parse_kubernetes(job.get("kubernetes", {}), source.bad),
         slurm=parse_slurm(job.get("slurm", {}), source.bad),
     )
 

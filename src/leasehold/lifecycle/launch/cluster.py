@@ -1,0 +1,66 @@
+"""A run on a cluster: its objects are named after it, and its pod is brought up before anything can be asked there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from leasehold.ledger import books
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box, closed_on_failure
+from leasehold.lifecycle.project.code_tree import CodeTree
+from leasehold.lifecycle.project.resolve import run_id
+from leasehold.model.job.job import Job
+from leasehold.model.lease.box import K8S
+from leasehold.model.run.note import Report
+from leasehold.model.run.plan import Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from leasehold.platforms.contract import Engine
+    from leasehold.platforms.engines.kubernetes.pods import PodTransport
+
+_STARTS = ("absent", "failed", "stopped", "running", "stopping", "opened")  # with no pod: a Job's pod must go on
+
+
+def box_for_job(box: Box, job: Job, tree: CodeTree) -> Box:
+    """Return the box that a job has on a cluster: its own objects there. Any other box is returned as it is."""
+    if not box.name.startswith(K8S):
+        return box
+    from leasehold.platforms.engines.kubernetes.address import object_name
+
+    transport = _pods(box).named(object_name(run_id(job, tree.identity)))
+    return replace(box, name=transport.name, transport=transport)
+
+
+def open_on_cluster(home: Home, box: Box, plan: Plan, secrets: Mapping[str, str], report: Report) -> Engine | None:
+    """Bring the run's pod up and connect to it, or to its finished results; None where the box is no cluster."""
+    if not box.name.startswith(K8S):
+        return None
+    from leasehold.platforms.engines.kubernetes.manifest import Workload
+    from leasehold.platforms.engines.kubernetes.pods import is_up
+    from leasehold.platforms.engines.kubernetes.start_job import refuse_no_image, start_job, warn_tag
+
+    to = _pods(box)
+    if any(map(is_up, to.trainers())):
+        return box.connect()
+    known = books.run_called(home.ledger, plan.run)
+    if known is not None and known.state == "finished" and to.claim() is not None:
+        engine = box.connect()
+        with closed_on_failure(engine):
+            if engine.observe.look(plan.run)["state"] not in _STARTS:
+                return engine
+        engine.close()
+    work = Workload(to.address.name, plan.run, plan.job, to.address.namespace)
+    refuse_no_image(work)
+    warn_tag(work, report)
+    start_job(to, work, secrets, report)
+    return box.connect()
+
+
+def _pods(box: Box) -> PodTransport:
+    from leasehold.platforms.engines.kubernetes.pods import PodTransport
+
+    assert isinstance(box.transport, PodTransport)
+    return box.transport
