@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, closed_on_failure
@@ -12,7 +14,7 @@ from leasehold.lifecycle.project.code_tree import CodeTree
 from leasehold.lifecycle.project.resolve import run_id
 from leasehold.model.job.job import Job
 from leasehold.model.lease.box import K8S
-from leasehold.model.run.note import Report
+from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan
 
 if TYPE_CHECKING:
@@ -52,11 +54,23 @@ def open_on_cluster(home: Home, box: Box, plan: Plan, secrets: Mapping[str, str]
             if engine.observe.look(plan.run)["state"] not in _STARTS:
                 return engine
         engine.close()
-    work = Workload(to.address.name, plan.run, plan.job, to.address.namespace)
+    work = Workload(to.place.name, plan.run, plan.job, to.place.namespace)
     refuse_no_image(work)
     warn_tag(work, report)
     start_job(to, work, secrets, report)
     return box.connect()
+
+
+def give_back(box: Box, engine: Engine, plan: Plan, report: Report) -> None:
+    """Delete the Job of a launch that was refused: its pod would hold cards for nothing. Best effort."""
+    if not box.name.startswith(K8S):
+        return
+    with suppress(LeaseholdError):
+        if engine.observe.look(plan.run)["state"] != "absent":
+            return
+        name = _pods(box).place.name
+        _pods(box).cluster.delete("job", name)
+        report(Note("given_back", f"Job {name} is deleted again: nothing was started in its pod", {"job": name}))
 
 
 def _pods(box: Box) -> PodTransport:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import leasehold
-from leasehold.errors import BoxError, Refusal, UserError
+from leasehold.errors import BoxError, LinkError, Refusal, UserError
 from leasehold.gates.start.launching import judge_no_smoke
 from leasehold.gates.start.never_rules import command_warnings
 from leasehold.gates.start.platform_signs import SignReadings
@@ -46,7 +46,7 @@ from leasehold.model.values.units import say_bytes
 from leasehold.transport.process import LocalTransport
 
 from .arrival import arrive
-from .cluster import open_on_cluster
+from .cluster import give_back, open_on_cluster
 from .earlier_run import as_begun, refuse_lost_thread
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
@@ -108,10 +108,10 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
     _refuse_foreign_engine(profile)
     if box.root.startswith("/"):  # known before anything is recorded; a link there is only seen on the box
         refuse_shared(profile, box.root, job.secrets)
-    engine = order.met.engine if order.met else None
+    engine, plan = order.met.engine if order.met else None, order.stored
     try:
         told = order.share.generation
-        plan = wanted = order.stored
+        wanted = order.stored
         if plan is None or wanted is None:
             again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
             wanted = resolve(job, tree.sha256, profile, again, order.share, tree.identity)
@@ -143,8 +143,10 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             engine = upload(box, engine, tree.data, report)
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
             facts, private, seen = _ask_to_start(home, (order, plan, lease), engine, profile, tree, state, report)
-    except BaseException:
+    except BaseException as error:
         if engine is not None:
+            if not isinstance(error, LinkError) and plan is not None:
+                give_back(box, engine, plan, report)
             engine.close()
         raise
     if tree.sha256 == plan.tree:

@@ -33,7 +33,7 @@ class PodTransport(KubectlTransport):
         """Prepare; with reads, a reader pod is made where the Job's pod is gone."""
         kubectl = Kubectl(address.context, address.namespace)
         super().__init__(kubectl, self._now, CONTAINER, name=str(address))
-        self.address = address
+        self.place = address
         self.cluster = Cluster(kubectl)
         self._reads = reads
         self._clock = clock
@@ -42,7 +42,11 @@ class PodTransport(KubectlTransport):
 
     def named(self, name: str) -> PodTransport:
         """Return the transport to one run's objects in the same namespace."""
-        return PodTransport(self.address._replace(name=name), reads=self._reads, clock=self._clock)
+        return PodTransport(self.place._replace(name=name), reads=self._reads, clock=self._clock)
+
+    def login_words(self) -> list[str]:
+        """Return the command line of a shell in the Job's pod."""
+        return self.kubectl.argv("exec", "-it", f"job/{self.place.name}", "-c", CONTAINER, "--", "sh")
 
     def forget(self) -> None:
         """Look for the pod anew at the next open."""
@@ -50,15 +54,15 @@ class PodTransport(KubectlTransport):
 
     def claim(self) -> Object | None:
         """Return the run's volume claim."""
-        return self.cluster.get("persistentvolumeclaim", self.address.name)
+        return self.cluster.get("persistentvolumeclaim", self.place.name)
 
     def trainers(self) -> list[Object]:
         """List the Job's pods, the oldest first."""
-        found = self.cluster.listed("pods", f"{LABEL}={self.address.name},{KIND}=trainer")
+        found = self.cluster.listed("pods", f"{LABEL}={self.place.name},{KIND}=trainer")
         return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
 
     def _now(self) -> str:
-        if not self.address.name:
+        if not self.place.name:
             raise UserError(
                 "k8s.no_run", f"{self.name} is a cluster; a run there has an address of its own",
                 hint=f"lease run --on {self.name} starts one; lease status lists them",
@@ -87,7 +91,7 @@ class PodTransport(KubectlTransport):
 
     def open_reader(self) -> str:
         """Make the reader pod and wait for it; the volume must exist."""
-        name = manifest.reader_name(self.address.name)
+        name = manifest.reader_name(self.place.name)
         pod = self.cluster.get("pod", name)
         if pod is not None and (phase(pod) in ("Succeeded", "Failed") or pod["metadata"].get("deletionTimestamp")):
             self.cluster.delete("pod", name, wait_s=_GONE_S)
@@ -108,7 +112,7 @@ class PodTransport(KubectlTransport):
 
     def close_reader(self) -> None:
         """End the reader pod: it may hold the volume on another node."""
-        self.cluster.delete("pod", manifest.reader_name(self.address.name), wait_s=_GONE_S)
+        self.cluster.delete("pod", manifest.reader_name(self.place.name), wait_s=_GONE_S)
         self.forget()
 
     def _workload(self) -> Workload:
@@ -119,7 +123,7 @@ class PodTransport(KubectlTransport):
         if held is None:
             raise LinkError("k8s.no_volume", f"{self.name}: neither a pod nor a volume of it is there",
                             hint="was the claim deleted? lease waive gives up what never came home")  # fmt: skip
-        return manifest.remembered(held, self.address)
+        return manifest.remembered(held, self.place)
 
     def bring_up(self, work: Workload, report: Report, limit_s: float) -> Object:
         """Wait until the Job's pod runs, and report what it waits for; raise where waiting cannot help."""
@@ -149,14 +153,14 @@ class PodTransport(KubectlTransport):
         waiting = [pod for pod in pods if phase(pod) == "Pending"]
         if waiting:
             return self._why(waiting[-1])
-        job = self.cluster.get("job", self.address.name)
+        job = self.cluster.get("job", self.place.name)
         if job is None:
             raise BoxError("k8s.absent", f"{self.name}: the Job is gone", hint="the identical lease run makes it again")
         failed = [c for c in (job.get("status") or {}).get("conditions") or [] if c.get("type") == "Failed"]
         if failed:
             raise BoxError("k8s.job_failed", f"{self.name}: the Job failed: {failed[0].get('reason')}: "
                            f"{failed[0].get('message')}", hint="the identical lease run makes it again")  # fmt: skip
-        found = of_events(self.cluster.events(self.address.name, str(job["metadata"].get("uid", ""))))
+        found = of_events(self.cluster.events(self.place.name, str(job["metadata"].get("uid", ""))))
         return found[-1] if found else None
 
     def _why(self, pod: Mapping[str, Any]) -> Happening | None:
@@ -170,8 +174,8 @@ class PodTransport(KubectlTransport):
     def what_happened(self) -> list[Happening]:
         """Return why earlier pods of the run ended, and what the Job's events say."""
         found = [said for said in map(of_pod, self.trainers()) if said is not None]
-        job = self.cluster.get("job", self.address.name)
-        names = [str(pod["metadata"]["name"]) for pod in self.trainers()] + ([self.address.name] if job else [])
+        job = self.cluster.get("job", self.place.name)
+        names = [str(pod["metadata"]["name"]) for pod in self.trainers()] + ([self.place.name] if job else [])
         return found + [said for name in names for said in of_events(self.cluster.events(name))]
 
 

@@ -60,7 +60,7 @@ def start_job(to: PodTransport, work: Workload, secrets: Mapping[str, str], repo
 
 def _is_useful(to: PodTransport) -> bool:
     """Return whether the Job exists and has or will have a pod; a Job that is over is deleted."""
-    name = to.address.name
+    name = to.place.name
     job = to.cluster.get("job", name)
     if job is None:
         return False
@@ -86,7 +86,7 @@ def _create_job(to: PodTransport, work: Workload, report: Report) -> None:
     sent = manifest.job(work)
     stored = to.cluster.create(sent)
     lost = manifest.dropped(sent["spec"], stored["spec"])
-    report(Note("applied", f"Job {work.name} created in {to.address.context}/{to.address.namespace}",
+    report(Note("applied", f"Job {work.name} created in {to.place.context}/{to.place.namespace}",
                 {"job": work.name, "dropped": lost}))  # fmt: skip
     if lost:
         text = f"this server dropped {', '.join(lost)}: it is older than these fields; the run goes on without them"
