@@ -13,7 +13,9 @@ from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import Ask, new_request, require_phrase
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.model.lease.box import K8S
 from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.note import Note, Report
@@ -50,6 +52,8 @@ def park_verb(home: Home, lease: Lease) -> Verb:
 
 def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
     """Choose who carries out the verb: the box itself where it can, else a person."""
+    if lease.box.startswith(K8S) and verb.by == "api":
+        return _cluster_of(box_of(home, lease))
     if verb.by == "api":
         return landlord_named(platform_of(home, lease).landlord, lease)
     if verb.by != "box":
@@ -70,6 +74,16 @@ def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
             return False
 
     return InsideLandlord(power_off, answers)
+
+
+def _cluster_of(box: Box) -> Landlord:
+    from leasehold.platforms.engines.kubernetes import remove
+    from leasehold.platforms.engines.kubernetes.pods import PodTransport
+    from leasehold.platforms.landlords.cluster import ClusterLandlord
+
+    to = box.transport
+    assert isinstance(to, PodTransport)
+    return ClusterLandlord(lambda: remove.remove_pods(to), lambda: remove.remove_volume(to), lambda: remove.left(to))
 
 
 def grant(home: Home, lease: Lease, for_s: float, ask: Ask) -> Standing:
