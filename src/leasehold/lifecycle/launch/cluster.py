@@ -10,6 +10,8 @@ from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, closed_on_failure
+from leasehold.lifecycle.preflight.cluster_audit import judge_cluster
+from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper
 from leasehold.lifecycle.project.code_tree import CodeTree
 from leasehold.lifecycle.project.resolve import run_id
 from leasehold.model.job.job import Job
@@ -36,7 +38,9 @@ def box_for_job(box: Box, job: Job, tree: CodeTree) -> Box:
     return replace(box, name=transport.name, transport=transport)
 
 
-def open_on_cluster(home: Home, box: Box, plan: Plan, secrets: Mapping[str, str], report: Report) -> Engine | None:
+def open_on_cluster(
+    home: Home, box: Box, plan: Plan, secrets: Mapping[str, str], gatekeeper: Gatekeeper
+) -> Engine | None:
     """Bring the run's pod up and connect to it, or to its finished results; None where the box is no cluster."""
     if not box.name.startswith(K8S):
         return None
@@ -54,10 +58,11 @@ def open_on_cluster(home: Home, box: Box, plan: Plan, secrets: Mapping[str, str]
             if engine.observe.look(plan.run)["state"] not in _STARTS:
                 return engine
         engine.close()
+    gatekeeper.pass_through(judge_cluster(box, plan.job))
     work = Workload(to.place.name, plan.run, plan.job, to.place.namespace)
     refuse_no_image(work)
-    warn_tag(work, report)
-    start_job(to, work, secrets, report)
+    warn_tag(work, gatekeeper.report)
+    start_job(to, work, secrets, gatekeeper.report)
     return box.connect()
 
 

@@ -118,7 +118,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             plan = as_begun(ledger, still_promised(home, wanted), tree, report)
         refuse_elsewhere(home, plan, box, order.absent_on)
         before = books.run_called(ledger, plan.run)
-        engine = engine or open_on_cluster(home, box, plan, secret_values(job), report) or connect(home, box, report)
+        engine = engine or _open(home, order, plan, report)
         lease = open_lease_on(home, box, order.price, engine)
         note_told(home, lease, order.balance, order.spot)
         note_reached(ledger, lease)
@@ -205,6 +205,13 @@ def _look_for_life(home: Home, launched: Launch, seen: RunSeen, report: Report) 
         seen=f"state {seen['state']}, no caretaker on {launched.box.name}",
         hint="this box ends processes at logout: install tmux there, or `loginctl enable-linger`, then run again",
     )
+
+
+def _open(home: Home, order: LaunchOrder, plan: Plan, report: Report) -> Engine:
+    """Connect to the box; on a cluster, once the run's pod is up."""
+    gatekeeper = Gatekeeper(home.ledger, report, run=plan.run, skips=order.skips)
+    on_cluster = open_on_cluster(home, order.box, plan, secret_values(plan.job), gatekeeper)
+    return on_cluster or connect(home, order.box, report)
 
 
 def connect(home: Home, box: Box, report: Report) -> Engine:

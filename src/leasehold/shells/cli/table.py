@@ -80,6 +80,9 @@ COMMANDS = (
     Command("box prune", UNDER, "delete code and uploads that no unfinished run uses", "box.box_prune"),
     Command("box reboot", UNDER, "allow runs to continue by themselves after a reboot", "box.box_reboot"),
     Command("box remove", UNDER, "delete a saved box; refused while a lease on it is open", "box.box_remove"),
+    Command("k8s", CARE, "write a job's Kubernetes objects, list the rights that it needs", ""),
+    Command("k8s manifest", UNDER, "write the objects of a job, for review or GitOps", "k8s.manifest"),
+    Command("k8s rights", UNDER, "check your rights on a cluster, and print the Role", "k8s.rights"),
     Command("ssh", CARE, "open a shell on a box, or in a run's folder on its box", "enter.ssh"),
     Command("exec", CARE, "run a command in a run's folder and environment", "enter.execute"),
     Command("doctor", LOOK, "explain why a run died, from logs, a run or a box", "doctor.doctor"),
@@ -145,7 +148,7 @@ def overview() -> str:
     parts = [_ABOUT]
     for group in GROUPS:
         parts.append(f"{group}:\n" + "\n".join(_line(row.name, row) for row in COMMANDS if row.group == group))
-    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box")]
+    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box", "k8s")]
     parts.append("more (lease run --help, lease box --help):\n" + "\n".join(more))
     return "\n\n".join([*parts, _EXAMPLES]) + "\n"
 
