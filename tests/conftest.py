@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import tally, tiers
 from tests.support.autodl_bed import AutodlCloud
+from tests.support.k8s_bed import missing_kubelet
 from tests.support.parts import (
     missing_container,
     missing_namespaces,
@@ -32,6 +33,7 @@ NEEDS = {
     "containers": missing_container,
     "slurm": missing_slurm,
     "slurm_books": missing_slurm_books,
+    "kubernetes": missing_kubelet,
 }
 
 # Under LEASEHOLD_NO_SKIP=1, which CI sets, a test with one of these markers runs or fails.

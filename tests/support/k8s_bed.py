@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, List, Optional
 
+from tests.support.front import smi_script
 from tests.support.k8s_image import add_python, busybox_root, write_image
 from tests.support.parts import find_program
 from tests.support.ports import free_ports
@@ -49,7 +50,12 @@ def missing_kubelet() -> Optional[str]:
     """Say why no kubelet can run pods here, or None."""
     if os.geteuid() != 0:
         return "a kubelet needs root"
-    for name, package in (("containerd", "containerd"), ("runc", "runc"), ("busybox", "busybox-static"), ("ip", "iproute2")):
+    for name, package in (
+        ("containerd", "containerd"),
+        ("runc", "runc"),
+        ("busybox", "busybox-static"),
+        ("ip", "iproute2"),
+    ):
         if find_program(name) is None:
             return "no %s here (Debian: apt-get install %s)" % (name, package)
     if not Path("/usr/lib/cni/bridge").exists():
@@ -155,7 +161,9 @@ class K8sCluster:
     def _start_control_plane(self) -> None:
         certs = self.folder / "certs"
         certs.mkdir(exist_ok=True)
-        subprocess.run(["openssl", "genrsa", "-out", str(certs / "sa.key"), "2048"], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(
+            ["openssl", "genrsa", "-out", str(certs / "sa.key"), "2048"], check=True, stderr=subprocess.DEVNULL
+        )
         (self.folder / "tokens.csv").write_text('%s,admin,admin,"system:masters"\nsmall-token,small,small\n' % TOKEN)
         self._write_kubeconfig()
         self._start_etcd()
@@ -283,7 +291,9 @@ class K8sCluster:
                 self.folder, _PAUSE
             )
         )
-        self._start("containerd", [find_program("containerd") or "containerd", "-c", str(self.folder / "containerd.toml")])
+        self._start(
+            "containerd", [find_program("containerd") or "containerd", "-c", str(self.folder / "containerd.toml")]
+        )
         deadline = time.monotonic() + _UP_WITHIN_S
         while not (self.folder / "c.sock").exists() and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -296,6 +306,8 @@ class K8sCluster:
             busybox_root(root, busybox)
             if python:
                 add_python(root)
+                (root / "usr/bin/nvidia-smi").write_text("#!/bin/sh\n" + smi_script(["NVIDIA A100, 81920"]))
+                (root / "usr/bin/nvidia-smi").chmod(0o755)
             entry = ["/bin/sh"] if python else ["/bin/sleep", "2147483647"]
             write_image(name, self.folder / "image.tar", entry, root)
             self._ctr("images", "import", str(self.folder / "image.tar"))
@@ -312,7 +324,9 @@ class K8sCluster:
         deadline = time.monotonic() + _UP_WITHIN_S
         while time.monotonic() < deadline:
             nodes = self.get("nodes")["items"]
-            ready = [c["status"] for node in nodes for c in node["status"].get("conditions", []) if c["type"] == "Ready"]
+            ready = [
+                c["status"] for node in nodes for c in node["status"].get("conditions", []) if c["type"] == "Ready"
+            ]
             if ready == ["True"]:
                 return
             time.sleep(0.2)

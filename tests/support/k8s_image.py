@@ -13,8 +13,14 @@ import tarfile
 from pathlib import Path
 from typing import List, Sequence
 
-_APPLETS = "sh cat ls mkdir rm mv cp stat date sleep printf echo env id ps kill head tail true false test touch wc grep sed tr dd sync nice ln"
-_LEFT_OUT = re.compile(r"/(test|tests|idlelib|tkinter|ensurepip|lib2to3|turtledemo|__pycache__|site-packages|dist-packages|config-[^/]*)(/|$)")
+_APPLETS = (
+    "sh cat ls mkdir rm mv cp stat date sleep printf echo env id ps kill head tail true false test touch wc grep sed "
+    "tr dd sync nice ln"
+)
+_LEFT_OUT = re.compile(
+    r"/(test|tests|idlelib|tkinter|ensurepip|lib2to3|turtledemo|__pycache__|site-packages|dist-packages|config-[^/]*)"
+    r"(/|$)"
+)
 
 
 def write_image(name: str, to: Path, entry: Sequence[str], root: Path) -> None:
@@ -70,7 +76,10 @@ def add_python(root: Path) -> None:
     program.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(str(interpreter), str(program))
     (root / "usr/bin/python3").symlink_to("/" + str(program.relative_to(root)))
-    for needed in {*_libraries(interpreter), *(lib for so in target.glob("lib-dynload/*.so") for lib in _libraries(so))}:
+    for needed in {
+        *_libraries(interpreter),
+        *(lib for so in target.glob("lib-dynload/*.so") for lib in _libraries(so)),
+    }:
         place = root / needed.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(needed, str(place))

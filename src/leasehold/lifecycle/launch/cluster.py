@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import LeaseholdError
+from leasehold.errors import LeaseholdError, LinkError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, closed_on_failure
@@ -49,7 +49,7 @@ def open_on_cluster(
     from leasehold.platforms.engines.kubernetes.start_job import refuse_no_image, start_job, warn_tag
 
     to = _pods(box)
-    if any(map(is_up, to.trainers())):
+    if any(map(is_up, _trainers(to, box, plan.job, gatekeeper))):
         return box.connect()
     known = books.run_called(home.ledger, plan.run)
     if known is not None and known.state == "finished" and to.claim() is not None:
@@ -64,6 +64,15 @@ def open_on_cluster(
     warn_tag(work, gatekeeper.report)
     start_job(to, work, secrets, gatekeeper.report)
     return box.connect()
+
+
+def _trainers(to: PodTransport, box: Box, job: Job, gatekeeper: Gatekeeper) -> list[dict[str, Any]]:
+    try:
+        return to.trainers()
+    except LinkError as error:
+        if error.code == "link.auth_failed":  # the audit names every right that is missing, not only the first
+            gatekeeper.pass_through(judge_cluster(box, job))
+        raise
 
 
 def give_back(box: Box, engine: Engine, plan: Plan, report: Report) -> None:

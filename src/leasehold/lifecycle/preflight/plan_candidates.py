@@ -47,5 +47,9 @@ def plan_candidates(
 def _nowhere(home: Home, name: str, platforms: list[str]) -> UserError:
     known = [*platforms, *(entry.name for entry in box_book.entries(home.ledger))]
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "lease platforms and lease box list name them; ssh:HOST and k8s:CONTEXT are some too"
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else "lease platforms and lease box list name them; ssh:HOST and k8s:CONTEXT are some too"
+    )
     return UserError("plan.unknown_candidate", f"{name!r} is neither a platform nor a box of the book", hint=hint)

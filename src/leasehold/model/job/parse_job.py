@@ -34,6 +34,7 @@ from .keys import (
     WORDS,
     Word,
 )
+from .kubernetes_options import parse_kubernetes
 from .latest_checkpoint import Latest
 from .parse_cells import ReadFile, Roster, parse_cells
 from .parse_data import parse_data
@@ -41,7 +42,6 @@ from .parse_downloads import parse_downloads
 from .parse_notify import parse_notify
 from .parse_resume import parse_resume
 from .placeholders import BadPlaceholder, fill, fill_plain
-from .kubernetes_options import parse_kubernetes
 from .slurm_options import parse_slurm
 
 _SUFFIXES = {

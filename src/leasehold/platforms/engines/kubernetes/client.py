@@ -12,6 +12,8 @@ from leasehold.errors import BoxError, LinkError
 from leasehold.kit.text.safe_text import one_line, plain
 from leasehold.transport.kubectl import Kubectl, explain
 
+from .happenings import RULED, of_event
+
 _ANSWER_S = 60.0
 _LONGER_S = 15.0
 
@@ -78,7 +80,9 @@ class Cluster:
 
     def may(self, verb: str, resource: str) -> bool:
         """Return whether this account may do this here."""
-        done = self._run(["auth", "can-i", verb, resource], None, _ANSWER_S)
+        what, _, part = resource.partition("/")
+        words = ["auth", "can-i", verb, what, *([f"--subresource={part}"] if part else [])]
+        done = self._run(words, None, _ANSWER_S)
         said = done.stdout.decode("utf-8", "replace").strip()
         if said not in ("yes", "no"):
             raise self._error(done)
@@ -101,7 +105,9 @@ class Cluster:
         try:
             found = json.loads(text)
         except ValueError:
-            raise LinkError("link.strange", f"{self.name}: kubectl printed no JSON", seen=one_line(text[:200])) from None
+            raise LinkError(
+                "link.strange", f"{self.name}: kubectl printed no JSON", seen=one_line(text[:200])
+            ) from None
         if not isinstance(found, dict):
             raise LinkError("link.strange", f"{self.name}: kubectl printed no object", seen=one_line(text[:200]))
         return found
@@ -130,7 +136,12 @@ class Cluster:
             return NotThere("k8s.absent", f"{self.name}: {last}")
         if "(AlreadyExists)" in said:
             return BoxError("k8s.exists", f"{self.name}: {last}")
+        ruled = of_event({"reason": "FailedCreate", "message": last})
+        if ruled is not None and ruled.kind in RULED:
+            return BoxError(ruled.kind, f"{self.name}: {ruled.text}", hint=ruled.remedy)
         known = explain(self.name, done.returncode, said)
         if known.code != "link.lost":
             return known
-        return BoxError("k8s.refused", f"{self.name} refused: {last}", hint="the server's own words; nothing was started")
+        return BoxError(
+            "k8s.refused", f"{self.name} refused: {last}", hint="the server's own words; nothing was started"
+        )

@@ -36,5 +36,5 @@ def namespace_of(context: str) -> str:
         listed = ", ".join(known[:8]) or "none"
         raise LinkError("link.no_such_host", f"your kubeconfig has no context {context!r}", seen=f"it has: {listed}",
                         hint="kubectl config get-contexts; KUBECONFIG may name another file")  # fmt: skip
-    path = '{.contexts[?(@.name=="%s")].context.namespace}' % context.replace('"', "")
+    path = '{.contexts[?(@.name=="' + context.replace('"', "") + '")].context.namespace}'
     return cluster.ask(["config", "view", "-o", f"jsonpath={path}"]).strip() or "default"

@@ -30,11 +30,11 @@ _WAIT_TICKS = 9000  # a tenth of a second each: a home that died before it gave 
 
 # Process 1 until home has brought its parcel; a later pod of the run finds it on the volume and begins at once.
 BOOTSTRAP = (
-    'umask 077; R=%s; mkdir -p "$HOME"; N="$LEASE_RUN"; F="$R/active/$N/pods/entry"; n=0; trap "exit 143" TERM; '
-    'while [ ! -s "$F" ]; do n=$((n+1)); if [ $n -gt %d ]; then echo "leasehold: no order came"; exit 0; fi; '
-    "sleep 0.1 2>/dev/null || sleep 1; done; "
+    f'umask 077; R={ROOT}; mkdir -p "$HOME"; N="$LEASE_RUN"; F="$R/active/$N/pods/entry"; n=0; trap "exit 143" TERM; '
+    f'while [ ! -s "$F" ]; do n=$((n+1)); if [ $n -gt {_WAIT_TICKS} ]; then echo "leasehold: no order came"; exit 0; '
+    "fi; sleep 0.1 2>/dev/null || sleep 1; done; "
     '{ read -r P; read -r M; } < "$F"; exec "$P" -I -S "$M" pod "$R" "$N"'
-) % (ROOT, _WAIT_TICKS)
+)
 # A reader holds nothing but the volume, and leaves by itself.
 READER = "trap 'exit 0' TERM; n=0; while [ $n -lt 3600 ]; do n=$((n+1)); sleep 1; done"
 

@@ -29,7 +29,9 @@ class PodTransport(KubectlTransport):
 
     tries = 3  # a stream that broke in its handshake is opened again
 
-    def __init__(self, address: ClusterAddress, *, reads: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, address: ClusterAddress, *, reads: bool = True, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         """Prepare; with reads, a reader pod is made where the Job's pod is gone."""
         kubectl = Kubectl(address.context, address.namespace)
         super().__init__(kubectl, self._now, CONTAINER, name=str(address))

@@ -11,6 +11,7 @@ from leasehold.model.run.note import Note, Report
 from . import manifest
 from .manifest import CONTAINER, Workload
 from .pods import PodTransport, phase
+from .remove import remove_pods
 
 _QUEUE_S = 1800.0
 _GONE_S = 120.0
@@ -51,8 +52,8 @@ def start_job(to: PodTransport, work: Workload, secrets: Mapping[str, str], repo
     try:
         pod = to.bring_up(work, report, _QUEUE_S)
     except BoxError:
-        to.cluster.delete("job", work.name)
-        if not had_claim:
+        remove_pods(to)
+        if not had_claim:  # nothing was ever written there
             to.cluster.delete("persistentvolumeclaim", work.name)
         raise
     _say_started(pod, report)

@@ -22,6 +22,9 @@ def manifest(args: Namespace) -> int:
     elif args.to:
         Path(args.to).write_text(as_yaml(made), "utf-8")
         output.say(f"written: {args.to}. `lease run` creates the same objects itself and finds existing ones")
+        if clusters.manifest(opening.open_home(), Path(args.job), args.on) != made:
+            output.say(f"{args.to} is now part of the code, so the next run has another name than these objects:")
+            output.say("  write it outside the project, or name it in .leaseignore")
     else:
         output.data(as_yaml(made).rstrip())
     return 0
