@@ -5,6 +5,7 @@ LEASEHOLD_EXAMPLES=10000 holds that many conversations, LEASEHOLD_SEED=7 others 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -22,7 +23,7 @@ from tests.contract.doors import Code, Door, laid_out
 from tests.support.beds import kubectl_bed
 from tests.support.parcels import stock
 
-EXAMPLES = int(os.environ.get("LEASEHOLD_EXAMPLES", 20))
+EXAMPLES = int(os.environ.get("LEASEHOLD_EXAMPLES", 8))
 SEED = int(os.environ.get("LEASEHOLD_SEED", 1))
 FAULTS = ("cut", "truncate", "repeat", "drop", "change", "freeze", "no-end", "none")
 _SILENT_S = 2.0
@@ -44,6 +45,7 @@ def door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
             one.close()
 
 
+@pytest.mark.full
 def test_no_harmed_conversation_leaves_a_wrong_byte(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     stock(door.root)
     chance = random.Random(SEED)
@@ -53,10 +55,8 @@ def test_no_harmed_conversation_leaves_a_wrong_byte(door: Door, monkeypatch: pyt
         monkeypatch.setenv("LEASEHOLD_EXEC_FAULT", fault)
         code = Code({"a.bin": chance.randbytes(chance.choice((10, 40_000, 300_000))), "b.txt": b"%d" % number})
         begun = time.monotonic()
-        try:
+        with contextlib.suppress(LinkError, BoxError):
             told += _converse(door, code, fault)
-        except (LinkError, BoxError):
-            pass
         assert time.monotonic() - begun < _DEADLINE_S, fault
         monkeypatch.setenv("LEASEHOLD_EXEC_FAULT", "none:0:out")
     assert told

@@ -279,7 +279,9 @@ class K8sCluster:
         cni.mkdir()
         (cni / "10-bed.conf").write_text(json.dumps({
             "cniVersion": "0.3.1", "name": "bed", "type": "bridge", "bridge": self._bridge, "isGateway": True,
-            "ipam": {"type": "host-local", "subnet": "10.244.%d.0/24" % self._net, "dataDir": str(self.folder / "ipam")},
+            "ipam": {
+                "type": "host-local", "subnet": "10.244.%d.0/24" % self._net, "dataDir": str(self.folder / "ipam"),
+            },
         }))  # fmt: skip
         (self.folder / "containerd.toml").write_text(
             'version = 2\nroot = "{0}/containerd/root"\nstate = "{0}/containerd/state"\n'

@@ -61,10 +61,9 @@ def busybox_root(root: Path, busybox: str) -> None:
 def add_python(root: Path) -> None:
     """Copy this system's Python with the libraries that it and its modules need."""
     interpreter = Path(sys.executable).resolve()
-    said = subprocess.run(
-        [str(interpreter), "-I", "-S", "-c", "import sysconfig; print(sysconfig.get_path('stdlib')); import sys; print(sys.base_prefix)"],
-        stdout=subprocess.PIPE, check=True,
-    ).stdout.decode().split("\n")  # fmt: skip
+    ask = "import sys, sysconfig; print(sysconfig.get_path('stdlib')); print(sys.base_prefix)"
+    asked = subprocess.run([str(interpreter), "-I", "-S", "-c", ask], stdout=subprocess.PIPE, check=True)
+    said = asked.stdout.decode().split("\n")
     library, prefix = Path(said[0]), Path(said[1])
     target = root / str(library).lstrip("/")
 

@@ -57,10 +57,7 @@ def main(argv: List[str]) -> int:
     if door == "task" and len(argv) in (3, 6):
         return _run_task(argv[1], argv[2:])
     if door == "pod" and len(argv) == 3:
-        from leasehold.caretaker.kubernetes.pod import pod
-
-        os.chdir("/")
-        return pod(argv[1], argv[2], os.environ)
+        return _be_pod(argv[1], argv[2])
     if door == "whoami" and len(argv) == 1:
         from leasehold.caretaker.setup.tracker_keys import answer_stream
 
@@ -94,6 +91,14 @@ def _run_task(path: str, words: List[str]) -> int:
     code = task(RunFolder(path), Order(int(words[0]), *more), os.environ)
     sys.stderr.flush()
     os._exit(code)
+
+
+def _be_pod(root: str, run: str) -> int:
+    """Be process 1 of a pod."""
+    from leasehold.caretaker.kubernetes.pod import pod
+
+    os.chdir("/")
+    return pod(root, run, os.environ)
 
 
 def _run_errand(door: str, words: List[str]) -> int:

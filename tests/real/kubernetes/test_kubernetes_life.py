@@ -114,3 +114,33 @@ def test_two_layers_go_by_two_approvals(person: Person) -> None:
         said = Session(person, "kubernetes").type(f"lease down toy --verb {verb}", ("type exactly", f"{verb} {lease}"))
         assert f"by `{verb}`" in said
         assert person.kinds() == left
+
+
+def test_the_doctor_reads_the_clusters_own_events(person: Person) -> None:
+    person.toy("40", "gated")
+    running = person.begin("run", "--on", person.on)
+    running.until("step 20")
+    unfit = json.loads(person.kubectl("get", "job", "-o", "json"))["items"][0]["metadata"]["name"]
+    event = {
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": "e1"}, "type": "Warning",
+        "reason": "FailedScheduling",
+        "involvedObject": {"kind": "Job", "name": unfit, "namespace": person.namespace},
+        "message": "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+    }  # fmt: skip
+    person.kubectl("create", "-f", "-", text=json.dumps(event))
+    done = person.lease("doctor", "toy")
+    assert "K8S" in done.out + done.said, done
+    running.kill()
+
+
+def test_status_reads_clusters_beside_other_boxes(person: Person) -> None:
+    person.toy("40", "gated")
+    running = person.begin("run", "--on", person.on)
+    running.until("step 20")
+    rows = json.loads(person.lease("status", "--refresh", "--json").out)["runs"]
+    assert [(row["state"], row["box"].startswith("k8s:bed/")) for row in rows] == [("running", True)]
+    person.inside("touch /checkpoints/go")
+    assert running.end() == 0, running.said
+    person.kubectl("delete", "jobs,pods", "--all")
+    done = person.lease("status", "--refresh")
+    assert "finished" in done.out and "unknown" not in done.said, done

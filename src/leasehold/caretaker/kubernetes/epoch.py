@@ -73,10 +73,14 @@ class Epoch:
             write_json(_over(self.folder, self.number), {"said": said, "at_unix": round(time.time(), 3)})
 
 
-def fence_of(folder: RunFolder, environ: Mapping[str, str]) -> Optional[Callable[[], None]]:
-    """Return the check that a caretaker in a pod makes before each event; None outside pods."""
+def fence_of(folder: RunFolder, environ: Mapping[str, str]) -> Callable[[], None]:
+    """Return the check that a caretaker makes before each event; outside pods it does nothing."""
     number = environ.get(VARIABLE, "")
-    return Epoch(folder, int(number), None).check if number.isdigit() else None
+    return Epoch(folder, int(number), None).check if number.isdigit() else _nothing
+
+
+def _nothing() -> None:
+    pass
 
 
 def _claim(folder: RunFolder, who: Dict[str, Any]) -> int:

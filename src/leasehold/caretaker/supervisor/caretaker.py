@@ -8,11 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Optional, Type
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 
 from leasehold.caretaker.attempt.keeper import Wakeups
 from leasehold.caretaker.attempt.platform_shell import hook_failed, say_hook
 from leasehold.caretaker.failure import disk_gate
+from leasehold.caretaker.kubernetes.epoch import fence_of
 from leasehold.caretaker.monitor.quick_look import worth_a_look
 from leasehold.caretaker.process.locks import HeldLock, Superseded, wait_lock
 from leasehold.caretaker.run import disk_reserve
@@ -65,10 +66,6 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
         return 1
     caretaker = Caretaker(folder, plan)
     caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
-    if detach == "k8s-job" or os.environ.get("LEASE_POD_EPOCH"):
-        from leasehold.caretaker.kubernetes.epoch import fence_of
-
-        caretaker.fence = fence_of(folder, os.environ)
     try:
         caretaker.open(sign(lock), detach, resume_by)
         caretaker.live()
@@ -92,7 +89,6 @@ class Caretaker:
 
     keeps: Type[Attempts] = Attempts
     tenure: Optional[HeldLock] = None  # what makes it the only one
-    fence: Optional[Callable[[], None]] = None  # raises Superseded once another pod took the run over
     follow: FrozenSet[str] = frozenset()  # events that need not be durable before the next one is
     work: WorkClock = late("leasehold.caretaker.run.work_clock", "WorkClock")
     recovery: Recovery = late("leasehold.caretaker.supervisor.recover", "Recovery")
@@ -108,14 +104,14 @@ class Caretaker:
     def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
         self.folder = folder
         self.plan = plan
+        self.fence = fence_of(folder, os.environ)
         self.signals = Wakeups()
         self.journal = Journal(folder.journal, self.follow)
         self.run: RunState = fold(self.journal.events)
         self.adopts = folder.respawns and adopt_orphans()
         self.scrubber = Scrubber(folder)
         self.beat_at = _DUE
-        self.money_at = 0.0
-        self.reserve_at = 0.0
+        self.money_at = self.reserve_at = 0.0
         self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
@@ -137,8 +133,9 @@ class Caretaker:
         if self.run.seq and self.folder.respawns:
             restate(self.folder, self.plan, self.run, self.journal.events, self.note)
         if self.run.seq == 0:
-            cells = list(self.plan["cells"])
-            self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
+            self.note(
+                "run_opened", plan_sha256=self.plan["plan_sha256"], cells=[*self.plan["cells"]], detach=detach, **who
+            )
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **left_alone(self.folder), **who)
         elif self.run.terminal and not self._hear_added():
@@ -191,10 +188,8 @@ class Caretaker:
     def note(self, kind: str, **data: Any) -> None:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
 
-        if self.fence is not None:
-            self.fence()
-
         def write() -> None:
+            self.fence()  # raises Superseded once a later pod took the run over
             fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
 
         disk_reserve.with_room(self.folder, write)

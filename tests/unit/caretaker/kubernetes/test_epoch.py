@@ -109,7 +109,6 @@ def test_many_pods_at_once_take_different_epochs(folder: RunFolder) -> None:
 def test_a_caretaker_of_an_earlier_epoch_is_fenced(folder: RunFolder) -> None:
     first = Epoch.take(folder, HERE)
     fence = fence_of(folder, {VARIABLE: str(first.number)})
-    assert fence is not None
     fence()
     Epoch.take(folder, THERE, quiet_s=0.0)
     with pytest.raises(Superseded):
@@ -117,4 +116,8 @@ def test_a_caretaker_of_an_earlier_epoch_is_fenced(folder: RunFolder) -> None:
 
 
 def test_outside_pods_nothing_is_fenced(folder: RunFolder) -> None:
-    assert fence_of(folder, {}) is None
+    first = Epoch.take(folder, HERE)
+    Epoch.take(folder, THERE, quiet_s=0.0)
+    fence_of(folder, {})()
+    with pytest.raises(Superseded):
+        first.check()

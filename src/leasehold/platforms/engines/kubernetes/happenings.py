@@ -217,3 +217,23 @@ def _eviction_remedy(message: str) -> str:
     if "memory" in message:
         return "raise kubernetes.memory"
     return "it starts again by itself"
+
+
+def event_line(event: Mapping[str, Any]) -> str:
+    """Format an event as `kubectl describe` does."""
+    source = str((event.get("source") or {}).get("component") or "-")
+    words = [str(event.get(key) or "-") for key in ("type", "reason", "lastTimestamp")]
+    return f"  {words[0]}  {words[1]}  {words[2]}  {source}  {one_line(str(event.get('message') or ''))}"
+
+
+def state_lines(pod: Mapping[str, Any]) -> list[str]:
+    """Format why a pod waits or ended as `kubectl describe` does."""
+    status = pod.get("status") or {}
+    states = [status, *_states(status)]
+    found = [(str(state.get("reason") or ""), one_line(str(state.get("message") or ""))[:_MOST]) for state in states]
+    return [f"      Reason:       {reason}  {message}".rstrip() for reason, message in found if reason]
+
+
+def _states(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    held = [container.get("state") or {} for container in status.get("containerStatuses") or []]
+    return [state for one in held for state in (one.get("waiting"), one.get("terminated")) if state]

@@ -151,8 +151,11 @@ def dropped(sent: Mapping[str, Any], stored: Mapping[str, Any], at: str = "spec"
 
 
 def _pod(work: Workload) -> dict[str, Any]:
-    volumes = [_state(work), {"name": "shm", "emptyDir": {"medium": "Memory", **_limit(_shm(work))}}]
-    mounts = [{"name": "state", "mountPath": MOUNT}, {"name": "shm", "mountPath": "/dev/shm"}]
+    volumes: list[dict[str, Any]] = [
+        _state(work),
+        {"name": "shm", "emptyDir": {"medium": "Memory", **_limit(_shm(work))}},
+    ]
+    mounts: list[dict[str, Any]] = [{"name": "state", "mountPath": MOUNT}, {"name": "shm", "mountPath": "/dev/shm"}]
     if work.job.secrets:
         volumes.append({"name": "secrets", "secret": {"secretName": work.name, "defaultMode": 0o400}})
         mounts.append({"name": "secrets", "mountPath": SECRETS, "readOnly": True})

@@ -13,7 +13,7 @@ from leasehold.transport.kubectl import Kubectl, KubectlTransport
 from . import manifest
 from .address import ClusterAddress
 from .client import Cluster
-from .happenings import NEVER, Happening, of_events, of_pod
+from .happenings import NEVER, Happening, event_line, of_events, of_pod, state_lines
 from .manifest import CONTAINER, KIND, LABEL, Workload
 
 Object = dict[str, Any]
@@ -147,8 +147,9 @@ class PodTransport(KubectlTransport):
             if said is not None and hopeless_since and now - hopeless_since > _HOPELESS_S:
                 raise BoxError(said.kind, f"{self.name}: {said.text}", hint=said.remedy)
             if now - begun > limit_s:
-                raise LinkError("k8s.pending", f"{self.name}: its pod did not start within {limit_s:.0f} s",
-                                seen=told, hint="it stays in the queue; the identical command goes on waiting")  # fmt: skip
+                hint = "it stays in the queue; the identical command goes on waiting"
+                what = f"{self.name}: its pod did not start within {limit_s:.0f} s"
+                raise LinkError("k8s.pending", what, seen=told, hint=hint)
             time.sleep(_TICK_S if now - begun < 10 else 4 * _TICK_S)
 
     def _waits(self, pods: list[Object]) -> Happening | None:
@@ -173,12 +174,12 @@ class PodTransport(KubectlTransport):
         found = of_events(self.cluster.events(str(meta["name"]), str(meta.get("uid", ""))))
         return found[-1] if found else None
 
-    def what_happened(self) -> list[Happening]:
-        """Return why earlier pods of the run ended, and what the Job's events say."""
-        found = [said for said in map(of_pod, self.trainers()) if said is not None]
-        job = self.cluster.get("job", self.place.name)
-        names = [str(pod["metadata"]["name"]) for pod in self.trainers()] + ([self.place.name] if job else [])
-        return found + [said for name in names for said in of_events(self.cluster.events(name))]
+    def event_lines(self) -> list[str]:
+        """List what the cluster says of the run's pods, Job and claim, as `kubectl describe` words it."""
+        pods = self.trainers()
+        found = [line for pod in pods for line in state_lines(pod)]
+        names = [self.place.name, *(str(pod["metadata"]["name"]) for pod in pods)]
+        return found + [line for name in names for line in map(event_line, self.cluster.events(name))]
 
 
 def phase(pod: Mapping[str, Any]) -> str:

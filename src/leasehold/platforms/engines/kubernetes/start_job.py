@@ -77,10 +77,9 @@ def _check(to: PodTransport, work: Workload) -> None:
     """Have the server judge Job and pod without making them: quotas and admission rules would only tell in events."""
     to.cluster.try_create(manifest.job(work))
     pod = manifest.job(work)["spec"]["template"]
-    spelled = {"apiVersion": "v1", "kind": "Pod", "metadata": {**pod["metadata"], "name": f"{work.name}-check"}}
-    if work.namespace:
-        spelled["metadata"]["namespace"] = work.namespace
-    to.cluster.try_create({**spelled, "spec": pod["spec"]})
+    place = {"namespace": work.namespace} if work.namespace else {}
+    metadata = {**pod["metadata"], **place, "name": f"{work.name}-check"}
+    to.cluster.try_create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
 
 
 def _create_job(to: PodTransport, work: Workload, report: Report) -> None:

@@ -12,13 +12,13 @@ from leasehold.platforms.engines.kubernetes.happenings import ENDED, NEVER, WAIT
 EVENTS = [
     ("FailedScheduling", "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", "k8s.no_gpu", WAITS),
     ("FailedScheduling", "0/1 nodes are available: 1 Insufficient memory.", "k8s.no_room", WAITS),
-    ("FailedScheduling", "0/1 nodes are available: 1 node(s) had taint {a: b}, that the pod didn't tolerate.", "k8s.taint", WAITS),
+    ("FailedScheduling", "0/1 nodes are available: 1 node(s) had taint {a: b}, that", "k8s.taint", WAITS),
     ("FailedScheduling", "0/2 nodes are available: 2 node(s) didn't match node selector.", "k8s.no_node", WAITS),
     ("FailedScheduling", '0/1 nodes are available: 1 persistentvolumeclaim "c1" not found.', "k8s.volume", WAITS),
     ("FailedScheduling", "pod has unbound immediate PersistentVolumeClaims", "k8s.volume", WAITS),
     ("Failed", 'Failed to pull image "x/y": rpc error: code = NotFound', "k8s.image", NEVER),
-    ("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached', "k8s.multi_attach", WAITS),
-    ("FailedMount", 'MountVolume.SetUp failed for volume "secrets": secret "lease-x" not found', "k8s.no_secret", WAITS),
+    ("FailedAttachVolume", 'Multi-Attach error for volume "pvc-1" Volume is', "k8s.multi_attach", WAITS),
+    ("FailedMount", 'MountVolume.SetUp failed for volume "s": secret "x" not found', "k8s.no_secret", WAITS),
     ("FailedCreate", 'pods "x" is forbidden: exceeded quota: q, requested: limits.memory=1Gi', "k8s.quota", WAITS),
     ("FailedCreate", 'pods "x" is forbidden: maximum memory usage per Container is 100Mi', "k8s.limit_range", NEVER),
     ("FailedCreate", 'admission webhook "policy.example" denied the request: no root', "k8s.admission", NEVER),
@@ -54,7 +54,9 @@ def test_each_class_is_told_once_in_its_newest_form() -> None:
 
 
 def ended(**terminated: Any) -> dict[str, Any]:
-    return {"status": {"phase": "Failed", "containerStatuses": [{"name": "train", "state": {"terminated": terminated}}]}}
+    return {
+        "status": {"phase": "Failed", "containerStatuses": [{"name": "train", "state": {"terminated": terminated}}]}
+    }
 
 
 @pytest.mark.parametrize(
