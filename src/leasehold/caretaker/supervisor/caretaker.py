@@ -110,8 +110,7 @@ class Caretaker:
         self.run: RunState = fold(self.journal.events)
         self.adopts = folder.respawns and adopt_orphans()
         self.scrubber = Scrubber(folder)
-        self.beat_at = _DUE
-        self.money_at = self.reserve_at = 0.0
+        self.beat_at, self.money_at, self.reserve_at = _DUE, 0.0, 0.0
         self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
@@ -133,9 +132,8 @@ class Caretaker:
         if self.run.seq and self.folder.respawns:
             restate(self.folder, self.plan, self.run, self.journal.events, self.note)
         if self.run.seq == 0:
-            self.note(
-                "run_opened", plan_sha256=self.plan["plan_sha256"], cells=[*self.plan["cells"]], detach=detach, **who
-            )
+            cells = list(self.plan["cells"])
+            self.note("run_opened", plan_sha256=self.plan["plan_sha256"], cells=cells, detach=detach, **who)
         elif resume_by and self.run.state in (FAILED, STOPPED):
             self.note("resumed", by=resume_by, detach=detach, **left_alone(self.folder), **who)
         elif self.run.terminal and not self._hear_added():
