@@ -108,7 +108,7 @@ def test_cells_of_a_sweep_come_home_from_one_pod(person: Person) -> None:
 def test_two_layers_go_by_two_approvals(person: Person) -> None:
     person.toy()
     assert person.lease("run", "--on", person.on).code == 0
-    for verb, left in (("delete-job", {"persistentvolumeclaim"}), ("delete-claim", set())):
+    for verb, left in (("end-job", {"persistentvolumeclaim"}), ("delete-claim", set())):
         shown = person.lease("down", "toy", "--verb", verb, "--plan").said
         lease = shown.partition(" on ")[2].partition(" ")[0]
         said = Session(person, "kubernetes").type(f"lease down toy --verb {verb}", ("type exactly", f"{verb} {lease}"))
