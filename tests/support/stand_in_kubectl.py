@@ -16,7 +16,7 @@ import sys
 BLOCK = 32 << 10
 
 
-def main():
+def main() -> int:
     argv = sys.argv[1:]
     if "exec" not in argv:
         print("this stand-in only knows exec, not %s" % " ".join(argv), file=sys.stderr)
@@ -24,6 +24,7 @@ def main():
     command = argv[argv.index("--") + 1 :]
     kind, blocks, direction = (os.environ.get("LEASEHOLD_EXEC_FAULT", "none:0:out") + ":out").split(":")[:3]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True)
+    assert child.stdin is not None and child.stdout is not None
     near_in, near_out = Pipe(0, child.stdin.fileno()), Pipe(child.stdout.fileno(), 1)
     (near_in if direction == "in" else near_out).fault = (kind, int(blocks))
     near_in.ends = kind != "no-end"
@@ -45,12 +46,12 @@ def main():
 class Pipe:
     """One direction: bytes are counted from its beginning, faults happen at block boundaries."""
 
-    def __init__(self, source, target):
+    def __init__(self, source: int, target: int) -> None:
         self.source, self.target = source, target
         self.open, self.frozen, self.truncated, self.dropping, self.ends = True, False, False, False, True
         self.fault, self.moved, self.done = ("none", 0), 0, False
 
-    def move(self):
+    def move(self) -> None:
         data = os.read(self.source, BLOCK - self.moved % BLOCK)
         if not data:
             self.open = False
@@ -80,7 +81,7 @@ class Pipe:
                 data = data + data
         self.put(data)
 
-    def put(self, data):
+    def put(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self.target, view) :]

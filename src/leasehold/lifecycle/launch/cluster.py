@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, LinkError
@@ -38,17 +38,24 @@ def box_for_job(box: Box, job: Job, tree: CodeTree) -> Box:
     return replace(box, name=transport.name, transport=transport)
 
 
-def open_on_cluster(
-    home: Home, box: Box, plan: Plan, secrets: Mapping[str, str], gatekeeper: Gatekeeper
-) -> Engine | None:
+@dataclass(frozen=True)
+class PodWish:
+    """What a run needs before its pod is up."""
+
+    plan: Plan
+    secrets: Mapping[str, str]
+    metered: bool = False  # an hour has a price
+
+
+def open_on_cluster(home: Home, box: Box, wish: PodWish, gatekeeper: Gatekeeper) -> Engine | None:
     """Bring the run's pod up and connect to it, or to its finished results; None where the box is no cluster."""
     if not box.name.startswith(K8S):
         return None
     from leasehold.platforms.engines.kubernetes.manifest import Workload
     from leasehold.platforms.engines.kubernetes.pods import is_up
-    from leasehold.platforms.engines.kubernetes.start_job import refuse_no_image, start_job, warn_tag
+    from leasehold.platforms.engines.kubernetes.start_job import judge_tag, refuse_no_image, start_job
 
-    to = _pods(box)
+    to, plan = _pods(box), wish.plan
     if any(map(is_up, _trainers(to, box, plan.job, gatekeeper))):
         return box.connect()
     known = books.run_called(home.ledger, plan.run)
@@ -61,8 +68,8 @@ def open_on_cluster(
     gatekeeper.pass_through(judge_cluster(box, plan.job))
     work = Workload(to.place.name, plan.run, plan.job, to.place.namespace)
     refuse_no_image(work)
-    warn_tag(work, gatekeeper.report)
-    start_job(to, work, secrets, gatekeeper.report)
+    judge_tag(work, gatekeeper.report, metered=wish.metered)
+    start_job(to, work, wish.secrets, gatekeeper.report)
     return box.connect()
 
 

@@ -46,7 +46,7 @@ from leasehold.model.values.units import say_bytes
 from leasehold.transport.process import LocalTransport
 
 from .arrival import arrive
-from .cluster import give_back, open_on_cluster
+from .cluster import PodWish, give_back, open_on_cluster
 from .earlier_run import as_begun, refuse_lost_thread
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
@@ -210,7 +210,8 @@ def _look_for_life(home: Home, launched: Launch, seen: RunSeen, report: Report) 
 def _open(home: Home, order: LaunchOrder, plan: Plan, report: Report) -> Engine:
     """Connect to the box; on a cluster, once the run's pod is up."""
     gatekeeper = Gatekeeper(home.ledger, report, run=plan.run, skips=order.skips)
-    on_cluster = open_on_cluster(home, order.box, plan, secret_values(plan.job), gatekeeper)
+    wish = PodWish(plan, secret_values(plan.job), metered=bool(order.price))
+    on_cluster = open_on_cluster(home, order.box, wish, gatekeeper)
     return on_cluster or connect(home, order.box, report)
 
 

@@ -26,8 +26,13 @@ def refuse_no_image(work: Workload) -> None:
         )  # fmt: skip
 
 
-def warn_tag(work: Workload, report: Report) -> None:
-    """Warn where the image is a tag: it may move between two pods of one run."""
+def judge_tag(work: Workload, report: Report, *, metered: bool) -> None:
+    """Warn where the image is a tag, which may move between two pods of a run; refuse it where an hour has a price."""
+    if "@sha256:" not in work.image and metered:
+        raise UserError(
+            "k8s.tag", f"{work.image} is a tag, which may move between two pods of this run, and the cluster bills",
+            hint="kubernetes.image by digest: NAME@sha256:…; `crane digest` or the registry's page shows it",
+        )  # fmt: skip
     if "@sha256:" not in work.image:
         text = f"{work.image} is a tag, which may move between two pods of this run; name it by digest: @sha256:…"
         report(Note("warning", text, {"image": work.image}))
