@@ -1,5 +1,5 @@
 # One entry point for people and for CI. `make help` lists the targets.
-# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-submitit, .venv-frameworks, .venv-corpora and .corpora; nothing outside this folder is touched,
+# Everything lives in .venv, .venv-pypy, .venv-fuzz, .venv-objects, .venv-submitit, .venv-landlords, .venv-frameworks, .venv-corpora and .corpora; nothing outside this folder is touched,
 # except that `make test-all` and `make ci` (and `make check` for pypy3, `make setup` for python3-venv)
 # apt-get missing system parts when run as root.
 
@@ -20,7 +20,7 @@ ARGS ?=
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 export PYTHONNOUSERSITE := 1
 
-.PHONY: help setup demo test test-all test-bare frameworks check ci bench corpora docs format clean
+.PHONY: help setup demo test test-all test-bare landlords frameworks check ci bench corpora docs format clean
 .PHONY: check-lint check-format check-types check-layers check-sizes check-onbox check-pypy check-docs check-facts
 
 help: ## list the targets
@@ -46,10 +46,15 @@ test: $(STAMP) ## the fast tier, at most five minutes; what needs missing parts 
 
 test-all: $(STAMP) ## every test; as root, missing system parts are installed first
 	@tools/system_parts.sh || { [ -z "$${CI:-}" ] && echo "test-all: goes on without them; tests that need them are skipped"; }
+	@tools/objects_venv.sh || { [ -z "$${CI:-}" ] && echo "test-all: goes on without object stores; tests that need them are skipped"; }
 	$(PYTEST) $(ARGS)
 
 test-bare: ## the fast tier once more, as an ordinary user in a fresh copy, with every optional part hidden (needs root)
 	tools/bare_test.sh
+
+landlords: $(STAMP) ## the landlords' adapters against their fakes, and the fakes against vast.ai's own client and schemathesis (PyPI)
+	tools/landlords_venv.sh
+	$(PY) -m pytest tests/contract/test_markets.py tests/contract/test_vendor_clients.py tests/unit/platforms/landlords $(ARGS)
 
 frameworks: $(STAMP) ## the checkpoint and reader tests with real torch, transformers, lightning, accelerate and jax (1 GB)
 	tools/framework_venv.sh
@@ -91,6 +96,7 @@ ci: export CI := true
 ci: export LEASEHOLD_NO_SKIP := 1
 ci: ## what CI runs: system parts, check, every test (a missing part is a failure), then the fast tier on a bare machine
 	tools/system_parts.sh
+	-@tools/landlords_venv.sh
 	$(MAKE) --no-print-directory -j2 --output-sync=target check
 	$(MAKE) --no-print-directory test-all
 	$(MAKE) --no-print-directory test-bare
@@ -98,6 +104,7 @@ ci: ## what CI runs: system parts, check, every test (a missing part is a failur
 bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for a minute
 	-@tools/fuzz_venv.sh
 	-@tools/submitit_venv.sh
+	-@tools/objects_venv.sh
 	$(PY) -m bench $(ARGS)
 
 corpora: $(STAMP) ## our readers beside three public scanners, on the scanners' test files and 300 valid ones (2 GB, from PyPI)
@@ -112,5 +119,5 @@ format: $(STAMP) ## format the code and sort imports
 	$(PY) -m ruff format $(SOURCES)
 
 clean: ## remove what make, the tools and the tests built
-	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-submitit .venv-frameworks .venv-corpora .corpora build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-pypy .venv-fuzz .venv-objects .venv-submitit .venv-landlords .venv-frameworks .venv-corpora .corpora build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests tools $(wildcard bench examples) -name __pycache__ -type d -prune -exec rm -rf {} +

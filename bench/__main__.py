@@ -15,7 +15,7 @@ from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
 NAMES = (
-    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "transfer", "fleet",
+    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "objects", "transfer", "fleet",
     "fleet_sweep", "sweep", "fuzz",
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ import pytest
 from tests.support import tally, tiers
 from tests.support.autodl_bed import AutodlCloud
 from tests.support.k8s_bed import missing_kubelet
+from tests.support.object_stores import missing_object_stores
 from tests.support.parts import (
     missing_container,
     missing_namespaces,
@@ -34,10 +35,11 @@ NEEDS = {
     "slurm": missing_slurm,
     "slurm_books": missing_slurm_books,
     "kubernetes": missing_kubelet,
+    "object_stores": missing_object_stores,
 }
 
 # Under LEASEHOLD_NO_SKIP=1, which CI sets, a test with one of these markers runs or fails.
-NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "containers", "slurm", "kill_matrix")
+NEVER_SKIPPED_IN_CI = ("real_ssh", "namespaces", "containers", "slurm", "object_stores", "kill_matrix")
 
 REAL = Path(__file__).resolve().parent / "real"
 

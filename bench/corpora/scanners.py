@@ -21,7 +21,8 @@ def leasehold() -> Ask:
     sys.executable = os.environ.get("LEASEHOLD_WATCHED", sys.executable)  # the confined processes are watched too
 
     def ask(path: str) -> Views:
-        guessed = "checkpoint" if os.path.isdir(path) else kind_of(path)
+        named = "tar" if path.endswith(".tar") else kind_of(path)  # as a job says it
+        guessed = "checkpoint" if os.path.isdir(path) else named
         kinds = [kind for kind in dict.fromkeys((guessed, "checkpoint")) if kind != "bytes"]
         results = confine.check_loads([confine.LoadRequest(path, kind, allow_opaque=True) for kind in kinds])
         views: Views = {"bytes": ("unread", "")} if guessed == "bytes" else {}

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -23,6 +24,8 @@ ENV = {
     "LEASEHOLD_HOME": str(PLACE / "home"),
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
 }
+OTHER_DISK = "/dev/shm"
+TRAVEL = ["run", "travel.yaml", "--on"]
 RUN = ["run", "--on", "local", "--rehearse", "--price", "1.98USD/h"]
 
 
@@ -65,7 +68,62 @@ def main() -> None:
     lease("down", "spiral", "--rehearsal")
     print(f"  the box's folder is gone: {not run.exists()};  the results are home: {export}")
     lease("verify", "spiral")
+    outlive_the_box()
     print(f"\ndone in {time.monotonic() - begun:.0f} s; look around in {PLACE}")
+
+
+def outlive_the_box() -> None:
+    """Destroy a box with its disk in mid-training; the identical command on another one continues."""
+    title("7. Another box, whose checkpoints are copied to a disk that outlives it; then it is destroyed")
+    if not os.access(OTHER_DISK, os.W_OK):
+        print(f"  (left out: {OTHER_DISK} is not writable here, and a refuge is another disk than the box's)")
+        return
+    with tempfile.TemporaryDirectory(dir=OTHER_DISK, prefix="lease-demo-") as refuge:
+        for name in ("first", "second"):
+            lease(
+                "box",
+                "add",
+                name,
+                "local",
+                "--root",
+                str(PLACE / name),
+                "--platform",
+                "generic-ssh",
+                "--durable",
+                refuge,
+                quiet=True,
+            )
+        lease(*TRAVEL, "first", "--detach")
+        run = next((PLACE / "first" / "active").iterdir())
+        wait_for_refuge(run)
+        print("  a checkpoint has left the box; kill -9 of all that runs there, and its disk is gone", flush=True)
+        destroy(run)
+        title("8. The identical command on another box: it goes on from there")
+        lease(*TRAVEL, "second")
+        receipt = json.loads((PLACE / "project/lease-results/export" / run.name / "receipt.json").read_text())
+        print(f"  where it was: {', '.join(stay['box'] for stay in receipt['stays']['main'])}")
+
+
+def wait_for_refuge(run: Path) -> None:
+    """Wait until a checkpoint from the middle of the training lies in the refuge."""
+    wait_for_step(run, 150)
+    deadline = time.monotonic() + 60
+    while True:
+        events = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+        if any(event["k"] == "refuge_copied" for event in events):
+            return
+        if time.monotonic() > deadline:
+            sys.exit(f"demo: no checkpoint left the box in 60 s; see {run / 'journal.jsonl'}")
+        time.sleep(0.05)
+
+
+def destroy(run: Path) -> None:
+    """End everything that a run has on its box, and delete the box's disk."""
+    attempt = run / "cells/main/attempt-0001"
+    os.kill(int((run / "caretaker.lock").read_text().split()[0]), signal.SIGKILL)
+    os.kill(int((attempt / "claim").read_text()), signal.SIGKILL)
+    os.killpg(json.loads((attempt / "started.json").read_text())["pid"], signal.SIGKILL)
+    shutil.rmtree(run.parent.parent, ignore_errors=True)
 
 
 def title(text: str) -> None:
@@ -73,10 +131,11 @@ def title(text: str) -> None:
     print(f"\n=== {text}", flush=True)
 
 
-def lease(*words: str, expect: int = 0) -> None:
+def lease(*words: str, expect: int = 0, quiet: bool = False) -> None:
     """Call the product, showing the command."""
     print(f"$ lease {' '.join(words)}", flush=True)
-    done = subprocess.run([LEASE, *words], cwd=PLACE / "project", env=ENV, check=False)
+    shown = subprocess.DEVNULL if quiet else None
+    done = subprocess.run([LEASE, *words], cwd=PLACE / "project", env=ENV, check=False, stdout=shown, stderr=shown)
     if done.returncode != expect:
         sys.exit(f"demo: `lease {' '.join(words)}` exited with {done.returncode}, expected {expect}")
     if expect:

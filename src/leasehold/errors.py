@@ -8,7 +8,14 @@ LeaseholdError
  ├─ LinkError       exit 5   the box cannot be reached: its state is unknown
  ├─ RunFailed       exit 6   the run itself ended badly
  ├─ VerifyError     exit 7   what came home is not what was promised
- └─ HomeError       exit 8   something at home: disk, ledger, permissions
+ ├─ HomeError       exit 8   something at home: disk, ledger, permissions
+ └─ LandlordError   exit 9   a landlord's API said no: nothing was changed
+     ├─ NoCapacity  exit 9   none is free now; another offer may be
+     ├─ TooFast     exit 9   asked too often; ask again later
+     ├─ LandlordSaidNo  exit 9   any other refusal
+     ├─ BadKey      exit 2   your turn: the key is missing, wrong or not allowed this
+     ├─ LandlordDown  exit 5   the API cannot be asked: what the landlord holds is unknown
+     └─ AnswerLost  exit 5   the request left and no answer came: whether it was carried out is unknown
 """
 
 from __future__ import annotations
@@ -82,3 +89,45 @@ class HomeError(LeaseholdError):
     """Something at home stands in the way: disk, ledger, permissions."""
 
     exit_code = 8
+
+
+class LandlordError(LeaseholdError):
+    """A landlord's API said no; nothing was changed."""
+
+    exit_code = 9
+
+
+class NoCapacity(LandlordError):
+    """The landlord has none free now; another offer, or the same one later, may do."""
+
+
+class TooFast(LandlordError):
+    """The landlord was asked too often; the same request can be sent again later."""
+
+    def __init__(
+        self, code: str, message: str, *, seen: str = "", hint: str = "", retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(code, message, seen=seen, hint=hint)
+        self.retry_after_s = retry_after_s  # None: the landlord did not say when
+
+
+class LandlordSaidNo(LandlordError):
+    """The landlord refused, and repeating the request does not help."""
+
+
+class BadKey(LandlordError):
+    """The landlord's key is missing, wrong or not allowed this; what the account holds is unknown."""
+
+    exit_code = 2
+
+
+class LandlordDown(LandlordError):
+    """The landlord's API cannot be asked, or its answer cannot be read; what it holds is unknown."""
+
+    exit_code = 5
+
+
+class AnswerLost(LandlordError):
+    """The request left and no answer came; whether it was carried out is unknown until the holdings are read."""
+
+    exit_code = 5

@@ -44,26 +44,27 @@ def box_list(home: Home) -> list[dict[str, Any]]:
 
 
 def _leases(home: Home, name: str) -> list[str]:
-    from leasehold.lifecycle.box import book
+    from leasehold.lifecycle.box.book_rows import leases_on
 
-    return book.leases_on(home, name)
+    return leases_on(home, name)
 
 
 def box_show(home: Home, name: str) -> dict[str, Any]:
     """Return all that the book knows of a box, its open leases, its platform's dangers, and the runs found there."""
-    from leasehold.lifecycle.box import book
-    from leasehold.lifecycle.box.box_paths import say_places
-    from leasehold.lifecycle.box.box_runs import runs_found
-    from leasehold.lifecycle.box.first_contact import dangers
-    from leasehold.lifecycle.box.reboot_consent import allowed, say_since
+    from leasehold.lifecycle.box.book_rows import find, leases_on
     from leasehold.model.platform.placing import DEFAULT_ROOT, placed
 
-    entry = book.find(home, name)
+    entry = find(home, name)
+    from leasehold.lifecycle.box.box_paths import say_places
+    from leasehold.lifecycle.box.box_runs import runs_found
+    from leasehold.lifecycle.box.dangers import dangers
+    from leasehold.lifecycle.box.reboot_consent import allowed, say_since
+
     profile = placed(home.shelf().load(entry.platform), entry.root or DEFAULT_ROOT, entry.durable)
     said = [*dangers(profile, time.time()), *say_places(entry, profile)]
     given = allowed(home, name)
     reboot = f"{say_since(given)}; lease box reboot {name} lists them" if given else ""
-    held = book.leases_on(home, name)
+    held = leases_on(home, name)
     return {**entry.as_dict(), "leases": held, "dangers": said, "reboot": reboot, "found": runs_found(home, entry)}
 
 
@@ -110,7 +111,7 @@ def box_reboot(home: Home, name: str) -> dict[str, Any]:
 
 def box_reboot_allow(home: Home, name: str, report: Report) -> list[dict[str, Any]]:
     """Allow runs to continue after a restart, after a typed yes; return what was installed for live runs at once."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.box.reboot_consent import allow
 
     hint = "a person must type it, once for each box"

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.results.inspect_checkpoint import Inspection, Reckoned
+    from leasehold.lifecycle.results.checkpoint_cadence import Reckoned
+    from leasehold.lifecycle.results.inspect_checkpoint import Inspection
+    from leasehold.model.job.job import CheckpointFacts
 
 
 def ckpt_inspect(path: Path) -> Inspection:
@@ -18,15 +20,20 @@ def ckpt_inspect(path: Path) -> Inspection:
 
 def cadence(where: Path | None, **words: object) -> Reckoned:
     """Compute the checkpoint cadence from a Checkpointer's folder or a job file, and from stated values."""
-    from leasehold.lifecycle.project.resolve import read_job
-    from leasehold.lifecycle.results.inspect_checkpoint import CadenceWishes, reckon
+    from leasehold.lifecycle.results.checkpoint_cadence import CadenceWishes, reckon
+
+    usual = Path("lease.yaml")
+    folder = where if where is not None and where.is_dir() else None
+    file = where if folder is None and where is not None else usual if where is None and usual.exists() else None
+    return reckon(folder, _facts(file), CadenceWishes(**words))  # type: ignore[arg-type]
+
+
+def _facts(file: Path | None) -> CheckpointFacts:
+    """Read what a job file says about its checkpoints; without a file, nothing is known."""
+    if file is not None:
+        from leasehold.lifecycle.project.job_yaml import read_job
+
+        return read_job(file).checkpoint
     from leasehold.model.job.job import CheckpointFacts
 
-    facts, folder = CheckpointFacts(), None
-    if where is not None and where.is_dir():
-        folder = where
-    elif where is not None:
-        facts = read_job(where).checkpoint
-    elif Path("lease.yaml").exists():
-        facts = read_job(Path("lease.yaml")).checkpoint
-    return reckon(folder, facts, CadenceWishes(**words))  # type: ignore[arg-type]
+    return CheckpointFacts()

@@ -25,7 +25,7 @@ def rights(home: Home, job_file: Path, on: str) -> tuple[Verdict, dict[str, Any]
     from leasehold.lifecycle.launch.manifest import role_for
     from leasehold.lifecycle.machine.box import find_box
     from leasehold.lifecycle.preflight.cluster_audit import judge_cluster
-    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.lifecycle.project.job_yaml import read_job
 
     job, box = read_job(job_file), find_box(home, _cluster(on))
     return judge_cluster(box, job), role_for(box, job)

@@ -27,7 +27,7 @@ _WAIVER = "a waiver is typed by a person on a terminal; there is no other way"
 
 def waive(home: Home, word: str, cell: str, report: Report) -> Path:
     """Give up a cell's results by a person's decision, after salvage."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.waive import waive as give_up
 
     def ask(question: str) -> str:
@@ -38,7 +38,7 @@ def waive(home: Home, word: str, cell: str, report: Report) -> Path:
 
 def waive_failed(home: Home, word: str, report: Report) -> list[dict[str, str]]:
     """Give up everything that failed on a box or lease, in one decision of a person, after salvage."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.waive import waive_failed as give_up
 
     done = give_up(home, word, lambda question: terminal_ask(question, _WAIVER), report)
@@ -56,7 +56,7 @@ def take_back_waiver(home: Home, word: str, cell: str) -> str:
 
 def harmless(home: Home, word: str, pid: int) -> dict[str, Any]:
     """Record a person's statement that a process in a run's folders is harmless."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.harmless import call_harmless
 
     def ask(question: str) -> str:
@@ -75,6 +75,7 @@ def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") ->
 def down(home: Home, order: DownOrder, report: Report) -> str:
     """Pass the gate, get the typed yes, act; return the box's end state."""
     from leasehold.lifecycle.approval import approve as ways
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.teardown import Wanted, tear_down
     from leasehold.model.run.receipt import Approval
 
@@ -89,7 +90,7 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
         request = ways.new_request(plan.readings)
         if order.approve == "rehearsal":
             return ways.rehearsed(request)
-        return ways.typed(request, f"{plan.verb.name} {lease.id}", ways.terminal_ask)
+        return ways.typed(request, f"{plan.verb.name} {lease.id}", terminal_ask)
 
     landlord = _landlord(home, lease, order.verb)
     return tear_down(home, lease, Wanted(order.verb, order.facts_checked), landlord, approve, report).value
@@ -111,7 +112,7 @@ def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
     """Record a person's typed yes to parking this box after receipts, for a limited time."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.parking import grant
     from leasehold.model.values.units import parse_duration
 
@@ -146,7 +147,7 @@ def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: st
 def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease:
     """Record a person's typed statement that the meter is stopped."""
     from leasehold.errors import Refusal
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.ending.stopped_by_hand import record_stopped, refuse_while_on
     from leasehold.lifecycle.ending.teardown import clocks_after, platform_of
     from leasehold.lifecycle.machine.shared_meters import twins_of
@@ -183,10 +184,11 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
     api = any(verb.by == "api" for verb in profile.verbs)
     if profile.landlord == "simulated" and lease.box != LOCAL or not (api or profile.landlord == "simulated"):
         return None
-    from leasehold.platforms.catalog import landlord_named
+    from leasehold.lifecycle.ending.parking import landlord_of
     from leasehold.rehearsal.landlord import SimulatedLandlord
 
-    return landlord_named(profile.landlord, lease) if api else SimulatedLandlord()
+    asked = next((verb for verb in profile.verbs if verb.by == "api"), None)
+    return landlord_of(home, lease, asked) if asked is not None else SimulatedLandlord()
 
 
 def _lease(home: Home, word: str) -> Lease:

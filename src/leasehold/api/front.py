@@ -37,7 +37,8 @@ def check(home: Home, gate: str, job: str, box: str, report: Report, **wishes: A
 
 def init(folder: Path) -> str:
     """Inspect a project and write a job file for it."""
-    from leasehold.lifecycle.init import draft, look_at
+    from leasehold.lifecycle.init.look.look import look_at
+    from leasehold.lifecycle.init.start import draft
 
     return draft(folder, look_at(folder))
 
@@ -73,8 +74,8 @@ def write_new(target: Path, text: str) -> None:
 
 def convert(source: Path) -> dict[str, Any]:
     """Convert a SkyPilot, sbatch or dstack file; report what could not be carried over."""
-    from leasehold.lifecycle.init import look_at
     from leasehold.lifecycle.init.convert.convert import convert as carry_over
+    from leasehold.lifecycle.init.look.look import look_at
 
     done = carry_over(source, look_at(Path.cwd()))
     return {
@@ -107,7 +108,7 @@ def attach(home: Home, word: str, where: BoxWords, report: Report, *, take_over:
         place = Path(where.results) if where.results else Path.cwd() / RESULTS
         record = adopt_run(home, find_box(home, where.box, root=where.root), word, place.absolute(), report)
     if take_over:
-        from leasehold.lifecycle.approval.approve import terminal_ask
+        from leasehold.lifecycle.approval.phrase import terminal_ask
         from leasehold.lifecycle.launch import take_over as taking
 
         hint = "a take-over is typed by a person on a terminal; there is no other way"

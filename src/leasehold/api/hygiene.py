@@ -63,6 +63,6 @@ def disk_empty(home: Home, box: str, stamp: str) -> dict[str, Any]:
 
 
 def _ask(question: str) -> str:
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
 
     return terminal_ask(question, "a person must type it; --plan and --json show what would be done")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leasehold.errors import LeaseholdError, UserError
@@ -26,13 +27,16 @@ def close_home(home: Home) -> str:
     return close(home.path)
 
 
-def be_patient(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> None:
-    """Set how long this process waits for a silent box, and report the wait; None takes the defaults."""
-    from leasehold.transport import patience
+def patient_home(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool) -> Home:
+    """Return this person's home for a command that limits its wait for a silent box and reports it.
+
+    None takes the default limits. Bulk: the box reads much before it answers.
+    """
+    from leasehold.transport.patience import WaitLimits
 
     if wait_s is not None and not 0 < wait_s < float("inf"):
         raise UserError("usage", f"--wait: {wait_s:g} is not a number of seconds", hint="--wait 60")
-    patience.be(wait_s, tell, bulk=bulk)
+    return replace(Home.find(), limits=WaitLimits.of_command(wait_s, tell, bulk=bulk))
 
 
 def nags(home: Home) -> list[AnyNag]:
@@ -51,9 +55,10 @@ def newest_event(home: Home) -> int:
 
 
 def reopened(home: Home, seq: int) -> list[str]:
-    """Return the leases reopened after that event because their boxes answered."""
-    if seq < 0 or not books.reopened(home.ledger, seq):
+    """Return the leases reopened after that event because their boxes answered, and runs that were stopped there."""
+    if seq < 0 or not books.heard_since(home.ledger, seq):
         return []
     from leasehold.lifecycle.machine.heard_again import reopened_since
+    from leasehold.lifecycle.machine.superseded import stopped_since
 
-    return reopened_since(home, seq)
+    return [*reopened_since(home, seq), *stopped_since(home, seq)]

@@ -7,17 +7,28 @@ from leasehold.lifecycle.records.orders import (
     DiskOrder,
     DownOrder,
     Evacuation,
+    MoveOrder,
+    PullOutcome,
     RunOrder,
     RunOutcome,
+    evacuation_from,
 )
+from leasehold.lifecycle.states.out_of_reach import OutOfReach
+from leasehold.lifecycle.states.states_brought import HOME_WORDS, StatesBrought
 
 __all__ = [
+    "HOME_WORDS",
     "AdoptOrder",
     "BoxOrder",
     "BoxWord",
     "DiskOrder",
     "DownOrder",
     "Evacuation",
+    "OutOfReach",
+    "PullOutcome",
+    "MoveOrder",
     "RunOrder",
     "RunOutcome",
+    "StatesBrought",
+    "evacuation_from",
 ]

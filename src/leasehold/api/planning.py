@@ -20,8 +20,8 @@ def plan(
     """Resolve the job on every candidate; change nothing and connect to nothing."""
     from leasehold.lifecycle.preflight.plan_candidates import plan_candidates
     from leasehold.lifecycle.project.ignored_data import say_of_job
+    from leasehold.lifecycle.project.job_yaml import read_job
     from leasehold.lifecycle.project.local_data import say_data
-    from leasehold.lifecycle.project.resolve import read_job
 
     job, project = read_job(job_file), job_file.absolute().parent
     data = [said for said in (say_of_job(home, job, job_file), say_data(job, project)) if said]

@@ -86,11 +86,22 @@ def _row(line: RunLine, lease: Lease, costs: _Costs, now: float) -> dict[str, An
         "nonfinite": line.nonfinite,
         "waived": list(line.waived),
         "progress": _progress(work, line.state, now),
+        "refuge": refuge_of(work, line.state, lease.price, now),
         "cost": costs.of_run(line),
         "lease_cost": costs.of_lease[lease.id],
         "price": lease.price,
         "results": line.results,
     }
+
+
+def refuge_of(work: Mapping[str, Any], state: str, price: str, now: float) -> dict[str, Any]:
+    """Return what has left the box and what would be lost with it, as last read and carried on; {} after its end."""
+    if not work.get("refuge") or state == "finished":
+        return {}
+    from leasehold.model.lease.off_the_box import carried_on
+
+    training = bool(work.get("training")) and state not in _ENDED
+    return carried_on(work["refuge"], max(0.0, now - float(work.get("heard_unix") or now)), training, price)
 
 
 def _progress(work: Mapping[str, Any], state: str, now: float) -> dict[str, Any]:

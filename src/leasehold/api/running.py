@@ -9,21 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import UserError
-from leasehold.kit.text.units import ago, local_second
+from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
 
+from .moving import bringing
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
-    from leasehold.lifecycle.records.orders import Evacuation, RunOrder, RunOutcome
+    from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
+    from leasehold.lifecycle.states.out_of_reach import OutOfReach
+    from leasehold.lifecycle.states.states_brought import StatesBrought
     from leasehold.model.run.note import Report
-    from leasehold.model.run.receipt import Receipt
     from leasehold.model.run.refresh_turn import FleetTurn
+
+
+_OVER = ("finished", "failed", "stopped", "planned", "absent")
 
 
 def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -38,13 +42,13 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         if not order.rehearse and _has_candidates(order.job_file):
             from leasehold.lifecycle.run.run_job import run_through
 
-            return run_through(home, order, None, report)
+            return run_through(home, bringing(order), None, report)
         order = replace(order, on="local")
     _settle_platform(home, order, report)
     with calling_ahead(home, order) as box:
         from leasehold.lifecycle.run.run_job import run_through
 
-        return run_through(home, order, box, report)
+        return run_through(home, bringing(order), box, report)
 
 
 def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -65,21 +69,58 @@ def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
 
 
 def _has_candidates(job_file: Path) -> bool:
-    from leasehold.lifecycle.project.resolve import read_job
+    from leasehold.lifecycle.project.job_yaml import read_job
 
     return bool(read_job(job_file).candidates)
 
 
-def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> Receipt | Evacuation:
-    """Bring a run's results home and verify them; from a run that still works, copy what is finished so far."""
+def pull(home: Home, word: str, report: Report, limit_rate: str = "") -> PullOutcome | OutOfReach:
+    """Bring a run's results home and verify them; of cells without a result, copy what there is, without a receipt."""
     from leasehold.lifecycle.results.pull_until_done import PullOrder, pull_or_evacuate
+
+    order = PullOrder(_rate(limit_rate))
+    record = books.find_run(home.ledger, word)
+    try:
+        return pull_or_evacuate(home, record, report, order)
+    except (LinkError, BoxError) as error:
+        if isinstance(error, BoxError) and error.code != "run.absent":
+            raise
+        from leasehold.lifecycle.states.out_of_reach import out_of_reach
+
+        return out_of_reach(home, record, error, report, order.limit_bytes_per_s)
+
+
+def pull_states(home: Home, word: str, report: Report, limit_rate: str = "") -> list[StatesBrought | OutOfReach]:
+    """Bring the newest whole states of a run home; without a name, those of every run that was seen going on."""
+    from leasehold.lifecycle.results.pull_until_done import PullOrder
+    from leasehold.lifecycle.states.pull_states import pull_states as bring
+
+    order = PullOrder(_rate(limit_rate))
+    parts = named(home, word) if word else _going_on(home)
+    found: list[StatesBrought | OutOfReach] = []
+    for record in parts:
+        try:
+            found.append(bring(home, record, report, order))
+        except LinkError as error:  # the other runs may be on boxes that answer
+            from leasehold.lifecycle.states.out_of_reach import out_of_reach
+
+            found.append(out_of_reach(home, record, error, report, order.limit_bytes_per_s))
+    return found
+
+
+def _going_on(home: Home) -> list[RunRecord]:
+    held = {lease.id for lease in leases(home)}
+    live = [one for one in books.runs(home.ledger) if one.lease in held and one.state not in _OVER]
+    return [one for one in live if (json.loads(one.plan_json)["job"].get("checkpoint") or {}).get("path")]
+
+
+def _rate(text: str) -> float:
     from leasehold.model.values.units import parse_rate
 
     try:
-        order = PullOrder(parse_rate(limit_rate) if limit_rate else 0.0)
+        return parse_rate(text) if text else 0.0
     except ValueError as error:
-        raise UserError("pull.bad_rate", str(error), hint="lease pull NAME --limit-rate 10MB") from None
-    return pull_or_evacuate(home, books.find_run(home.ledger, word), report, order)
+        raise UserError("pull.bad_rate", str(error), hint="lease pull NAME --rate 10MB/s") from None
 
 
 def watch(home: Home, word: str, report: Report, *, readings: bool = False) -> RunOutcome:
@@ -160,7 +201,7 @@ def show(home: Home, word: str) -> dict[str, Any]:
 
 def _smoked(home: Home, record: RunRecord) -> list[dict[str, Any]]:
     """Record that the smoke of this run's job and code passed; it comes before there is a run to note it for."""
-    from leasehold.lifecycle.smoke.smoke import passes
+    from leasehold.lifecycle.smoke.passes import passes
     from leasehold.model.run.plan import plan_from_dict
 
     plan = plan_from_dict(json.loads(record.plan_json))
@@ -204,8 +245,13 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
-    kept = pull(home, str(ended["run"]), report)
-    return {**ended, "kept": kept.as_dict()}
+    from leasehold.lifecycle.states.out_of_reach import OutOfReach
+
+    done = pull(home, str(ended["run"]), report)
+    if isinstance(done, OutOfReach):
+        raise done.error
+    receipt = {"receipt": done.receipt.as_dict()} if done.receipt else {}
+    return {**ended, **receipt, "kept": done.evacuated.as_dict() if done.evacuated else receipt["receipt"]}
 
 
 def _stop(home: Home, word: str, grace_s: float, report: Report) -> dict[str, Any]:
@@ -267,6 +313,17 @@ def meters(home: Home) -> list[LeaseMeter]:
     return open_meters(home, time.time())
 
 
+def refuge_of_run(home: Home, word: str) -> dict[str, Any]:
+    """Read what has left a run's box, and what would be lost with it."""
+    import json
+
+    from .run_rows import refuge_of
+
+    record = books.find_run(home.ledger, word)
+    work = json.loads(record.work_json) if record.work_json else {}
+    return refuge_of(work, record.state, books.find_lease(home.ledger, record.lease).price, time.time())
+
+
 def meter_of_run(home: Home, word: str) -> LeaseMeter:
     """Read the meter of the lease that a run is on."""
     from leasehold.lifecycle.money.metering import meter_of
@@ -285,13 +342,3 @@ def open_leases(home: Home) -> list[dict[str, Any]]:
         facts = {"lease": lease.id, "box": lease.box, "price": lease.price, "cost": cost_of(home, lease, now)[0]}
         rows.append({**facts, "age_s": int(now - lease.opened_unix), "runs": runs or "none"})
     return rows
-
-
-def duration(seconds: float) -> str:
-    """Format a duration for a person."""
-    return ago(seconds)
-
-
-def clock(unix: float) -> str:
-    """Format a moment in local time."""
-    return local_second(unix)

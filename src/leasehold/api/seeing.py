@@ -62,24 +62,25 @@ def _plot_parts(
 
 
 def patrol(
-    home: Home, word: str, since: str, follow: bool, emit: Callable[[str, dict[str, Any]], None], report: Report
+    home: Home, word: str, since: str, follow: bool, emit: Callable[[dict[str, Any]], None], report: Report
 ) -> str:
-    """Emit one line per minute of what the patrol measured; with follow, continue until the run has ended."""
+    """Emit one record per minute of what the patrol measured; with follow, continue until the run has ended."""
     from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from, tell_copy
     from leasehold.lifecycle.watch.curves import read_series
-    from leasehold.lifecycle.watch.patrol_lines import lines_of
+    from leasehold.lifecycle.watch.patrol_minutes import last_of_minutes
 
     record = books.find_run(home.ledger, word)
     engine = seen_from(home, record, alone=True)
     tell_copy(engine, report)
     follow = follow and not isinstance(engine, HomeCopy)  # the home copy does not grow
-    told, last_s = 0.0, _seconds(since)
+    after_unix, last_s = 0.0, _seconds(since)
     with engine:
         while True:
             ended = engine.observe.look(record.run)["state"] in ("finished", "failed", "stopped")
-            for at, line, facts in lines_of(read_series(engine, record.run, last_s), told, whole=ended or not follow):
-                told = at
-                emit(line, facts)
+            seen = read_series(engine, record.run, last_s)
+            for reading in last_of_minutes(seen, after_unix, whole=ended or not follow):
+                after_unix = float(reading["t"])
+                emit(reading)
             if ended or not follow:
                 return record.run
             last_s = 300.0

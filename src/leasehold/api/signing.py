@@ -22,7 +22,7 @@ def signer_list(home: Home) -> list[Enrolled]:
 
 def signer_add(home: Home, key: str, name: str, options: tuple[str, ...], report: Report) -> Enrolled:
     """Enrol a public key, confirmed by a person on the terminal."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.home.home import person
     from leasehold.lifecycle.tell.signers import add
 
@@ -31,7 +31,7 @@ def signer_add(home: Home, key: str, name: str, options: tuple[str, ...], report
 
 def signer_confirm(home: Home, word: str, report: Report) -> Enrolled:
     """Confirm an existing line of the file, by a person on the terminal."""
-    from leasehold.lifecycle.approval.approve import terminal_ask
+    from leasehold.lifecycle.approval.phrase import terminal_ask
     from leasehold.lifecycle.tell.signers import confirm
 
     return confirm(home, word, lambda question: terminal_ask(question, _HINT), report)

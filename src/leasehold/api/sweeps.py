@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from leasehold.lifecycle.home.home import Home
 
+from .moving import bringing
+
 if TYPE_CHECKING:
     from leasehold.lifecycle.records.orders import RunOrder
     from leasehold.model.job.cells import Scalar
@@ -20,8 +22,8 @@ def sweep_plan(home: Home, path: Path) -> tuple[Job, dict[str, list[Scalar | Non
     from leasehold.lifecycle.preflight.unread_parameters import unread
     from leasehold.lifecycle.project.code_tree import RESULTS, read_tree
     from leasehold.lifecycle.project.excluded import own_places
+    from leasehold.lifecycle.project.job_yaml import read_job
     from leasehold.lifecycle.project.local_data import apart
-    from leasehold.lifecycle.project.resolve import read_job
     from leasehold.model.job.cells import differing
 
     job = read_job(path)
@@ -40,7 +42,7 @@ def run_fleet(home: Home, order: RunOrder, report: Report) -> Standing:
     names = [name.strip() for name in order.on.split(",") if name.strip()]
     for name in names:
         settle(home, name, order.platform if name.startswith("ssh:") else "", report)
-    return run_over(home, order, names, report)
+    return run_over(home, bringing(order), names, report)
 
 
 def sweep_standing(home: Home, word: str, *, ask: bool = True) -> Standing:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def main(argv: List[str]) -> int:
     """Dispatch; each entry point imports its own modules, so that keeper and caretaker stay small."""
-    door = argv[0] if argv else ""
+    door = (argv or [""])[0]
     os.umask(0o077)  # whichever process started us: a log may hold a secret until it is scrubbed
     if door == "serve" and len(argv) in (2, 3):
         with unhinted():
@@ -38,6 +38,8 @@ def main(argv: List[str]) -> int:
         return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
     if door in _ERRANDS:
         return _run_errand(door, argv[1:])
+    if door == "refuge" and len(argv) == 2:
+        return _keep_off_box(argv[1])
     if door == "settle" and len(argv) > 1:
         from leasehold.caretaker.attempt.platform_shell import settle
 
@@ -56,8 +58,6 @@ def main(argv: List[str]) -> int:
         return enter(RunFolder(argv[1]), argv[2], argv[3:])
     if door == "task" and len(argv) in (3, 6):
         return _run_task(argv[1], argv[2:])
-    if door == "pod" and len(argv) == 3:
-        return _be_pod(argv[1], argv[2])
     if door == "whoami" and len(argv) == 1:
         from leasehold.caretaker.setup.tracker_keys import answer_stream
 
@@ -66,9 +66,9 @@ def main(argv: List[str]) -> int:
         return _tell(door, argv[1:])
     sys.stderr.write(
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
-        " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | rescue RUN CELL"
+        " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | refuge RUN"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
-        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | pod ROOT RUN | tell RUN | whoami\n"
+        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | pod RUN | tell RUN | whoami\n"
     )
     return 64
 
@@ -93,12 +93,12 @@ def _run_task(path: str, words: List[str]) -> int:
     os._exit(code)
 
 
-def _be_pod(root: str, run: str) -> int:
-    """Be process 1 of a pod."""
-    from leasehold.caretaker.kubernetes.pod import pod
+def _keep_off_box(path: str) -> int:
+    """Send checkpoints to the refuges of a run."""
+    from leasehold.caretaker.refuge.worker import keep_off_box
+    from leasehold.caretaker.run.run_folder import folder_at
 
-    os.chdir("/")
-    return pod(root, run, os.environ)
+    return keep_off_box(folder_at(path))
 
 
 def _run_errand(door: str, words: List[str]) -> int:
@@ -121,10 +121,6 @@ def _run_errand(door: str, words: List[str]) -> int:
         from leasehold.caretaker.status.wait_clear import occupants
 
         return occupants(folder, words[1])
-    if door == "rescue":
-        from leasehold.caretaker.artifacts.rescue_checkpoint import rescue
-
-        return rescue(folder, words[1])
     from leasehold.caretaker.failure.prune_scratch import prune
 
     return prune(folder, words[1])
@@ -135,6 +131,11 @@ def _for_run(door: str, path: str) -> int:
     from leasehold.caretaker.run.run_folder import RunFolder
 
     folder = RunFolder(path)
+    if door == "pod":
+        from leasehold.caretaker.kubernetes.pod import pod
+
+        os.chdir("/")
+        return pod(folder, os.environ)
     if door == "revive":
         from leasehold.caretaker.requests.revive import revive
 
@@ -143,12 +144,16 @@ def _for_run(door: str, path: str) -> int:
         from leasehold.caretaker.artifacts.durable_copier import copy_run
 
         return copy_run(folder)
+    if door == "publish":
+        from leasehold.caretaker.refuge.publisher import publish_run
+
+        return publish_run(folder)
     from .downloads import download_worker
 
     return (download_worker.fetch if door == "fetch" else download_worker.pull)(folder)
 
 
-_OF_A_RUN = ("fetch", "pull", "copy", "revive")
+_OF_A_RUN = ("pod", "fetch", "pull", "copy", "publish", "revive")
 
 
 def _tell(door: str, words: List[str]) -> int:
@@ -171,4 +176,4 @@ def _tell(door: str, words: List[str]) -> int:
 
 _TELLERS = (("notice", 1), ("nag", 2), ("tell", 2))
 _YIELDS = 5
-_ERRANDS = ("judge", "seal", "occupants", "prune-scratch", "rescue")
+_ERRANDS = ("judge", "seal", "occupants", "prune-scratch")

@@ -47,6 +47,17 @@ _BY_PLACE = {
     "leasehold.caretaker.requests.results_home": {"pulled": "pulled"},
     "leasehold.caretaker.requests.force_stop": {"end_by_force": "end_by_force"},
     "leasehold.caretaker.requests.claims": {"claim": "claim", "unclaim": "unclaim", "release": "release"},
+    "leasehold.caretaker.requests.move_requests": {
+        "fence": "fence_run",
+        "left_state": "left_state",
+        "kept_in": "kept_in",
+        "claim_epoch": "claim_epoch",
+        "read_kept": "read_kept",
+        "prove_kept": "prove_kept",
+        "want_state": "want_state",
+        "put_state": "put_state",
+        "fetch_state": "fetch_state",
+    },
     "leasehold.caretaker.artifacts.send_ranges": {
         "manifest": "seal",
         "chart": "chart",

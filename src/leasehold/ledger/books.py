@@ -188,6 +188,12 @@ def reopened(ledger: Ledger, seq: int) -> list[tuple[str, dict[str, Any]]]:
     return [(str(lease), json.loads(data)) for lease, data in rows]
 
 
+def heard_since(ledger: Ledger, seq: int) -> bool:
+    """Return whether a box answered after this event that was believed to be gone, or that a run had left."""
+    wanted = "SELECT 1 FROM events WHERE seq > ? AND kind IN ('lease_reopened', 'superseded_stopped') LIMIT 1"
+    return bool(ledger.query(wanted, seq))
+
+
 def was_removed(ledger: Ledger, run: str) -> bool:
     """Return whether a person had the run's folder removed from its box, which needs its receipt first."""
     return any(True for _ in ledger.events(run=run, kind="run_removed"))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         Checks,
         DiskNotes,
         Holding,
+        Moves,
         Observation,
         Power,
         Proofs,
@@ -77,6 +78,10 @@ class Engine(View, Protocol):
     @property
     def hold(self) -> Holding:
         """Return the part that settles which home holds a run."""
+
+    @property
+    def moves(self) -> Moves:
+        """Return the part that moves a run's work from box to box."""
 
     @property
     def ranges(self) -> Ranges:

@@ -14,6 +14,7 @@ from leasehold.model.run.plan import Plan
 
 from .code_stream import Pushed, Tree
 from .data_stream import Data, Lacking, Tell
+from .state_stream import Laying, Missing, Source
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import (
@@ -103,6 +104,37 @@ class Holding(Protocol):
         """End the reminders about a run; a second call changes nothing."""
 
 
+class Moves(Protocol):
+    """Move a run's work from box to box. Every call may be repeated: it continues where it stopped."""
+
+    def fence(self, run: str, home: str, claim: Mapping[str, Any]) -> RunSeen:
+        """Let nothing of a run start here again before a later epoch; of two homes at one epoch the first wins."""
+
+    def left(self, run: str, cell: str, facts: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+        """Hash what a stopped cell left: {id, state, beside, torn}; without a state that loads, {id: ""}."""
+
+    def kept(self, place: Mapping[str, Any], cells: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+        """List the states of (run, cell) that a place seen from there keeps, the newest first; or {problem, kind}."""
+
+    def claim(self, place: Mapping[str, Any], run: str, claim: Mapping[str, Any] | None = ...) -> dict[str, Any]:
+        """Claim an epoch in a place seen from there, or only read: {highest, mine, claim}."""
+
+    def read(self, place: Mapping[str, Any], kept: Mapping[str, Any], path: str, offset: int) -> Iterator[bytes]:
+        """Yield a file of a kept state from an offset on."""
+
+    def prove(self, place: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:
+        """Read every byte of a kept state where it lies; return what is wrong, nothing if it is whole."""
+
+    def missing(self, laying: Laying) -> list[Missing] | None:
+        """List the files of a state that are missing; None if it is laid already."""
+
+    def send(self, laying: Laying, missing: Sequence[Missing], source: Source, tell: Tell) -> dict[str, Any]:
+        """Send the missing bytes; each file's hash is checked on arrival, then the state is laid."""
+
+    def fetch(self, laying: Laying, place: Mapping[str, Any], kept: Mapping[str, Any], tell: Tell) -> dict[str, Any]:
+        """Have the far end copy a state out of a place that it sees, and lay it."""
+
+
 class Chart(Protocol):
     """A chart in progress: {files}, {listed}, {file, upto, zeros, copies} and {sums}, then the manifest's bytes."""
 
@@ -138,13 +170,21 @@ class Ranges(Protocol):
         With look: the first part is {seen}, the run's state then; it is the last one if these cells had not finished.
         """
 
-    def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
+    def live_chart(self, run: str, cells: Sequence[str], wish: Mapping[str, Any]) -> Chart:
+        """List what is complete now: {patterns, quiet_s}; with {view} from a stable view, with {states} of these alone.
+
+        {listed} then names in `left` what is not listed, as [cell, path, why].
+        """
+
+    def fetch(
+        self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int, view: str = ...
+    ) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
 
         A true sixth element means: a small file whole, followed by the 32 bytes of its sha256.
         """
 
-    def sums(self, run: str, cell: str, path: str) -> list[str]:
+    def sums(self, run: str, cell: str, path: str, view: str = ...) -> list[str]:
         """Return the sha256 of each block of one file."""
 
 

@@ -12,6 +12,7 @@ import selectors
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.text.safe_text import one_line, plain
@@ -19,9 +20,11 @@ from leasehold.model.lease.box import Flavour
 from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 
 from . import parcel
-from .contract import Transport
 from .openssh import SshTransport
-from .process import LocalTransport, ProcessLink
+
+if TYPE_CHECKING:
+    from .contract import Transport
+    from .process import LocalTransport, ProcessLink
 
 DIRECT_ADDRESS = (
     "use the direct TCP address that the console shows, not the proxy; if this is the box itself, use an account whose "

@@ -11,9 +11,10 @@ from leasehold.errors import LinkError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.wire.frames import MAGIC
 
-from . import parcel, patience
+from . import parcel
 from .contract import Link, Transport
 from .flavour import SWALLOWED, refuse_closed_door
+from .patience import ENDLESS, LONGER, TICK_S, Waiting, WaitLimits
 
 HANDSHAKE_TIMEOUT_S = 60.0
 _NO_PARCEL = parcel.Parcel("-", b"")
@@ -45,16 +46,17 @@ def say(link: Link, data: bytes) -> None:
 class Ear:
     """Reads our lines from one link; rest is what followed the last of them."""
 
-    def __init__(self, link: Link, transport: Transport) -> None:
+    def __init__(self, link: Link, transport: Transport, limits: WaitLimits = ENDLESS) -> None:
         self.link = link
         self.rest = b""
         self._transport = transport
+        self._limits = limits
 
     def hello(self, nonce: str, patience_s: float) -> str:
         """Skip noise up to our own line and return its verdict; raises for a server that runs no commands."""
         wanted = MAGIC + nonce.encode()
-        patience_s = patience.first_word_s(patience_s)
-        waiting = patience.Waiting(self._transport.name, "the first word", patience_s)
+        patience_s = min(patience_s, self._limits.first_word_s)
+        waiting = Waiting(self._limits, self._transport.name, "the first word", patience_s)
         deadline = time.monotonic() + patience_s
         heard, self.rest, skipped, doubted = self.rest, b"", 0, False
         while skipped < _NOISE_BYTES:
@@ -80,14 +82,14 @@ class Ear:
 
     def _no_doubt(self) -> bool:
         """Return whether no probe is needed: the server ran our commands before, and the caller's wait is limited."""
-        return patience.bounded() and getattr(self._transport, "met", False) is True
+        return self._limits.bounded and getattr(self._transport, "met", False) is True
 
-    def _read(self, limit_s: float, waiting: patience.Waiting) -> bytes | None:
+    def _read(self, limit_s: float, waiting: Waiting) -> bytes | None:
         """Read what is available; empty at the end, None if nothing arrived in time."""
         deadline = time.monotonic() + limit_s
         with selectors.DefaultSelector() as selector:
             selector.register(self.link.reader, selectors.EVENT_READ)
-            while not selector.select(max(0.0, min(patience.TICK_S, deadline - time.monotonic()))):
+            while not selector.select(max(0.0, min(TICK_S, deadline - time.monotonic()))):
                 if time.monotonic() >= deadline:
                     return None
                 waiting.look()
@@ -98,7 +100,7 @@ class Ear:
             "link.timeout",
             f"no answer within {patience_s:.0f} s",
             seen=_tail(heard),
-            hint=patience.LONGER if self._no_doubt() else SWALLOWED,
+            hint=LONGER if self._no_doubt() else SWALLOWED,
         )
 
     def _over(self, heard: bytes) -> LinkError:

@@ -1,4 +1,4 @@
-"""How long to wait for a silent box, and where to report the wait: set once, by the command of this process.
+"""How long to wait for a silent box, and where to report the wait: the limits of one command.
 
 A command that sets nothing waits as long as the connection lives, and reports nothing.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from leasehold.errors import LinkError
 
@@ -21,47 +20,64 @@ _TOLD_EVERY_S = 5.0
 LONGER = "--wait S waits longer; look at the provider's console: power, balance, preemption"
 
 
-@dataclass
-class Patience:
-    """The limits of the running command: how long until a box's first answer, and how long between answers."""
+class _Spacing:
+    """When a wait for each box was last reported: of several connections that wait for one box, only one reports."""
 
-    first_word_s: float = float("inf")
-    answer_s: float = float("inf")
-    tell: Callable[[str], None] | None = None
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+        self._lock = threading.Lock()
 
-
-_current = Patience()
-_told_unix: dict[str, float] = {}
-_telling = threading.Lock()
-
-
-def be(wait_s: float | None, tell: Callable[[str], None], *, bulk: bool = False) -> None:
-    """Set it for this process; None takes the defaults. Bulk: the box reads much before it answers."""
-    _current.first_word_s = FIRST_WORD_S if wait_s is None else wait_s
-    _current.answer_s = (BULK_S if bulk else ANSWER_S) if wait_s is None else wait_s
-    _current.tell = tell
+    def is_due(self, box: str) -> bool:
+        """Return whether to report now, and if so count that as a report."""
+        with self._lock:
+            now = time.monotonic()
+            due = now - self._last.get(box, 0.0) >= _TOLD_EVERY_S
+            if due:
+                self._last[box] = now
+            return due
 
 
-def first_word_s(otherwise: float) -> float:
-    """Return how long to wait for a box that has not answered yet; a command that set nothing waits otherwise."""
-    return min(otherwise, _current.first_word_s)
+class WaitLimits:
+    """The limits of one command: how long until a box's first answer, and how long between answers."""
+
+    def __init__(
+        self,
+        first_word_s: float = float("inf"),
+        answer_s: float = float("inf"),
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        self.first_word_s = first_word_s
+        self.answer_s = answer_s
+        self._tell = tell
+        self._spacing = _Spacing()
+
+    @classmethod
+    def of_command(cls, wait_s: float | None, tell: Callable[[str], None], *, bulk: bool = False) -> WaitLimits:
+        """Return the limits of a command; None takes the defaults. Bulk: the box reads much before it answers."""
+        if wait_s is not None:
+            return cls(wait_s, wait_s, tell)
+        return cls(FIRST_WORD_S, BULK_S if bulk else ANSWER_S, tell)
+
+    @property
+    def bounded(self) -> bool:
+        """Return whether the command set a limit."""
+        return self.first_word_s < float("inf")
+
+    def report(self, box: str, text: str) -> None:
+        """Report a wait for a box, unless one was reported just now."""
+        if self._tell is not None and self._spacing.is_due(box):
+            self._tell(text)
 
 
-def answer_s(otherwise: float) -> float:
-    """Return how long to wait for a box that answered before."""
-    return min(otherwise, _current.answer_s)
-
-
-def bounded() -> bool:
-    """Return whether the command set a limit."""
-    return _current.first_word_s < float("inf")
+ENDLESS = WaitLimits()
 
 
 class Waiting:
     """One wait for a box's next answer: shown on the screen now and then, and ended when the command's time is over."""
 
-    def __init__(self, box: str, what: str, limit_s: float) -> None:
+    def __init__(self, limits: WaitLimits, box: str, what: str, limit_s: float) -> None:
         """Start; what is awaited follows the words "waiting for", limit_s may be infinite."""
+        self._limits = limits
         self._box = box
         self._what = what
         self._limit_s = limit_s
@@ -70,9 +86,10 @@ class Waiting:
     def look(self, heard: float = 0.0) -> None:
         """Report, when that is due, how long the box has been silent."""
         silent_s = self._silent_s(heard)
-        if _current.tell is not None and silent_s >= _TOLD_AFTER_S and self._is_due():
+        if silent_s >= _TOLD_AFTER_S:
             limit = f" of at most {self._limit_s:g} s" if self._limit_s < float("inf") else ""
-            _current.tell(f"waiting for {self._what} of {self._box}: silent for {silent_s:.0f} s{limit}")
+            text = f"waiting for {self._what} of {self._box}: silent for {silent_s:.0f} s{limit}"
+            self._limits.report(self._box, text)
 
     def require(self, heard: float = 0.0) -> None:
         """Raise LinkError once the silence is too long."""
@@ -82,12 +99,3 @@ class Waiting:
 
     def _silent_s(self, heard: float) -> float:
         return time.monotonic() - max(self._since, heard)
-
-    def _is_due(self) -> bool:
-        """Return whether to report now: of several connections that wait for one box, only one does."""
-        with _telling:
-            now = time.monotonic()
-            due = now - _told_unix.get(self._box, 0.0) >= _TOLD_EVERY_S
-            if due:
-                _told_unix[self._box] = now
-            return due

@@ -17,17 +17,23 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.wire import frames
 from leasehold.kit.wire.frames import Frame
 
-from . import parcel, patience
+from . import parcel
 from .ahead import CalledAhead
 from .contract import Link, Transport
 from .hello import HANDSHAKE_TIMEOUT_S, Ear, greet, say
+from .patience import ENDLESS, TICK_S, Waiting, WaitLimits
 
 TAKEN_OVER = "run.taken_over"  # the box lets only the home that holds a run end things
 _TAKE_OVER = "lease attach RUN --take-over, once nobody works at that home"
-_NO_ROOM = "lease disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
+_MOVED = "lease move RUN --to BOX brings it back with its newest state"
+_NO_ROOM = (
+    "lease box disk BOX shows what lies there, lease box prune BOX removes what no run uses; or take a larger disk"
+)
 _REFUSALS = {
     TAKEN_OVER: _TAKE_OVER,
     "run.company": "",
+    "run.moved": _MOVED,
+    "move.raced": "one of the two homes moves it: lease status there shows where it is; then lease attach RUN --on BOX",
     "data.no_room": _NO_ROOM,
 }  # a gate's refusal, sent by the box; their usual hints
 _INBOX_FRAMES = 256
@@ -45,9 +51,15 @@ class Wire:
     """An open conversation with a box's `serve`. Any thread may send requests; close() ends it for all."""
 
     def __init__(
-        self, transport: Transport, root: str, python_hint: str = "", patience_s: float = HANDSHAKE_TIMEOUT_S
+        self,
+        transport: Transport,
+        root: str,
+        python_hint: str = "",
+        patience_s: float = HANDSHAKE_TIMEOUT_S,
+        limits: WaitLimits = ENDLESS,
     ) -> None:
         self.name = transport.name
+        self._limits = limits
         self._link = transport.open(parcel.boot_command())
         self._write_lock = threading.Lock()
         self._requests: dict[int, queue.Queue[Any]] = {}
@@ -58,8 +70,8 @@ class Wire:
         self._heard = _Heard()
         try:
             checked = getattr(transport, "checked", False)
-            verb = "checked" if checked else "serve"
-            self._early = _handshake(Ear(self._link, transport), (root, python_hint, verb), patience_s)
+            far = (root, python_hint, "checked" if checked else "serve")
+            self._early = _handshake(Ear(self._link, transport, limits), far, patience_s)
             if checked:
                 self._link, self._early = _in_records(self._link, self._early, transport.name), b""
             if isinstance(transport, CalledAhead):
@@ -159,10 +171,10 @@ class Wire:
 
     def _awaited(self, inbox: queue.Queue[Any], op: str, takes_s: float) -> Any:
         """Return the next frame; a wait ends with the connection, or at the command's time limit."""
-        waiting = patience.Waiting(self.name, f"the answer to `{op}`", patience.answer_s(float("inf")) + takes_s)
+        waiting = Waiting(self._limits, self.name, f"the answer to `{op}`", self._limits.answer_s + takes_s)
         while True:
             try:
-                return inbox.get(timeout=patience.TICK_S)
+                return inbox.get(timeout=TICK_S)
             except queue.Empty:
                 if self._dead is not None:
                     raise self._dead from None
@@ -181,7 +193,7 @@ class Wire:
 
     def _read(self) -> None:
         raw: Any = _Resumed(self._early, self._link.reader) if self._early else self._link.reader
-        raw = _Clocked(raw, self._heard) if patience.bounded() else raw
+        raw = _Clocked(raw, self._heard) if self._limits.bounded else raw
         reader = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, raw), _AHEAD_BYTES))
         try:
             while (frame := frames.read_frame(reader)) is not None:
@@ -250,12 +262,14 @@ def object_of(frame: Frame) -> dict[str, Any]:
         raise LinkError("link.strange", f"the box broke the protocol: {one_line(str(error))}") from None
 
 
-def ask_status(transport: Transport, root: str, patience_s: float = HANDSHAKE_TIMEOUT_S) -> list[tuple[int, str]]:
+def ask_status(
+    transport: Transport, root: str, patience_s: float = HANDSHAKE_TIMEOUT_S, limits: WaitLimits = ENDLESS
+) -> list[tuple[int, str]]:
     """Have the boot line itself answer with each run's status.json and its age; no Python starts there."""
     deadline = time.monotonic() + patience_s
     link = transport.open(parcel.boot_command())
     try:
-        ear = Ear(link, transport)
+        ear = Ear(link, transport, limits)
         verdict = ear.hello(greet(link, root, verb="status"), patience_s)
         if verdict != "status":
             raise LinkError("link.strange", f"{transport.name} answered {verdict!r} to a status request")

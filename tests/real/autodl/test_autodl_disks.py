@@ -117,4 +117,4 @@ def test_a_copy_that_runs_out_of_inodes_loses_nothing_and_resumes(me: Front, box
 def test_the_plan_proposes_no_gpu_mode_for_what_must_be_fetched(me: Front, box: AutodlBox) -> None:
     me.job(run="python looks.py", artifacts={"result.json": "json"}, downloads=[{"from": "hf:a/b", "to": "b"}])
     said = me.lease("plan", "--on", BOX).out
-    assert "no-gpu-mode (无卡模式)" in said and "lease fetch" in said
+    assert "no-gpu-mode (无卡模式)" in said and "lease run fetch" in said

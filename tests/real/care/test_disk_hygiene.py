@@ -1,4 +1,4 @@
-"""`lease disk` as a person types it: a real home folder, a real run, a real terminal for the yes."""
+"""`lease box disk` as a person types it: a real home folder, a real run, a real terminal for the yes."""
 
 from __future__ import annotations
 
@@ -84,21 +84,21 @@ def test_so_much_is_picked_as_is_asked_for_and_the_rest_is_said(me: Front) -> No
 
 def test_put_aside_brought_back_put_aside_and_deleted(me: Front, tmp_path: Path) -> None:
     pip, session = tmp_path / "me" / ".cache" / "pip", Session(me, "disk")
-    shown = session.type("lease disk local --free 3MB", ("type exactly", "quarantine 1 on local"))
+    shown = session.type("lease box disk local --free 3MB", ("type exactly", "quarantine 1 on local"))
     assert "this freed nothing yet" in shown and not pip.exists()
     stamp = re.findall(r"--undo (\S+)", shown)[-1]
-    session.type(f"lease disk local --undo {stamp}")
+    session.type(f"lease box disk local --undo {stamp}")
     assert (pip / "http" / "a").stat().st_size == 4 * MIB
-    shown = session.type("lease disk local --free 3MB", ("type exactly", "quarantine 1 on local"))
+    shown = session.type("lease box disk local --free 3MB", ("type exactly", "quarantine 1 on local"))
     stamp = re.findall(r"--undo (\S+)", shown)[-1]
-    session.type(f"lease disk local --empty-quarantine {stamp}", ("type exactly", f"delete {stamp} on local"))
+    session.type(f"lease box disk local --empty-quarantine {stamp}", ("type exactly", f"delete {stamp} on local"))
     assert not pip.exists() and survey(me)["quarantines"] == []
     kinds = [event["kind"] for event in me.events() if event["kind"].startswith("disk_")]
     assert kinds == ["disk_quarantined", "disk_restored", "disk_quarantined", "disk_emptied"]
 
 
 def test_another_word_than_the_phrase_does_nothing(me: Front, tmp_path: Path) -> None:
-    Session(me, "disk").type("lease disk local --free 3MB --delete", ("type exactly", "yes"), code=3)
+    Session(me, "disk").type("lease box disk local --free 3MB --delete", ("type exactly", "yes"), code=3)
     assert (tmp_path / "me" / ".cache" / "pip").exists()
 
 
@@ -122,7 +122,7 @@ def test_a_run_removed_after_its_receipt_does_not_block_the_teardown(me: Front) 
     run = ran(me)
     plan = json.loads(me.lease("down", run, "--plan", "--json").out)
     session = Session(me, "disk")
-    session.type("lease disk local --free 1TB --delete", ("type exactly", "delete 5 on local"))
+    session.type("lease box disk local --free 1TB --delete", ("type exactly", "delete 5 on local"))
     assert me.runs_on_box() == []
     after = json.loads(me.lease("down", run, "--plan", "--json").out)
     assert after["gate"]["outcome"] == plan["gate"]["outcome"] == "passed"

@@ -1,4 +1,4 @@
-"""`lease gpu` on a rented container: a tool that answers as an H200's does, and a real process with a card open."""
+"""`lease box gpu` on a rented container: a tool that answers as an H200's does, and a real process with a card open."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.gates.start.audit import inode_need
-from leasehold.lifecycle.project.resolve import read_job
+from leasehold.lifecycle.project.job_yaml import read_job
 from tests.support.front import Front, front
 from tests.support.lives import eventually
 from tests.support.slurm_bed import SlurmCluster

@@ -83,12 +83,14 @@ CODES: dict[tuple[str, str], tuple[int, str]] = {
 
 # What a person does before a command of a list that is no sequence.
 BEFORE: dict[tuple[str, str], list[str]] = {
-    ("hygiene.md", "lease disk gpu1 --undo STAMP"): ["ls ../far/box/home/.leasehold/quarantine | tail -n 1 > stamp"],
-    ("hygiene.md", "lease disk gpu1 --empty-quarantine STAMP"): [
-        "lease disk gpu1 --free 20GB",
+    ("hygiene.md", "lease box disk gpu1 --undo STAMP"): [
+        "ls ../far/box/home/.leasehold/quarantine | tail -n 1 > stamp"
+    ],
+    ("hygiene.md", "lease box disk gpu1 --empty-quarantine STAMP"): [
+        "lease box disk gpu1 --free 20GB",
         "ls ../far/box/home/.leasehold/quarantine | tail -n 1 > stamp",
     ],
-    ("hygiene.md", "lease disk gpu1 --free 20GB --delete"): ["sh cache.sh"],
+    ("hygiene.md", "lease box disk gpu1 --free 20GB --delete"): ["sh cache.sh"],
     ("teardown.md", "lease down NAME --approval ask.json"): ["lease signer add ~/.ssh/id_ed25519.pub --name me"],
 }
 

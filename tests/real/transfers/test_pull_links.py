@@ -85,7 +85,7 @@ def test_a_live_run_is_evacuated_and_its_end_fetches_only_the_rest(person: tuple
     front_, bed, proxy = person
     run, folder = launch(front_, bed)
     done = front_.lease("pull", run, "--json")
-    assert done.code == 0, done.said
+    assert done.code == 6, done.said
     assert json.loads(done.out)["receipt"] is None
     assert json.loads(done.out)["evacuated"]["files"] == 1
     finish(front_, folder, run)

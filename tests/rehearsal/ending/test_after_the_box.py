@@ -55,7 +55,7 @@ def test_a_stopped_run_is_pulled_as_it_is_and_without_a_receipt(me: Front) -> No
     run = begin(me)
     assert me.lease("stop", "toy").code == 0
     pulled = me.lease("pull", "toy")
-    assert pulled.code == 0, pulled.said
+    assert pulled.code == 6, pulled.said
     place = me.project / "lease-results" / "evacuated" / run
     assert json.loads((place / "cells" / "main" / "state.json").read_text())["step"] > 0
     assert "step 1/1000" in (place / "evidence" / "main" / "attempt-0001" / "log").read_text()
@@ -83,7 +83,7 @@ def test_a_failed_run_that_left_nothing_still_brings_its_log(me: Front) -> None:
     me.write("train.py", "raise SystemExit('broken from the start')\n")
     assert me.lease("run", "--rehearse", *NO_SMOKE).code == 6
     pulled = me.lease("pull", "toy")
-    assert pulled.code == 0, pulled.said
+    assert pulled.code == 6, pulled.said
     (log,) = (me.project / "lease-results" / "evacuated").rglob("log")
     assert "broken from the start" in log.read_text()
     assert "0 files" in pulled.said or "no file" in pulled.said

@@ -164,7 +164,7 @@ def test_a_box_with_a_live_writer_is_not_deleted(person: Front, tmp_path: Path, 
         assert refused.code == 3, refused.said
         assert root(person).is_dir(), "nothing was deleted"
         assert f"pid {pid}" in refused.said and "out/main/more" in refused.said
-        assert f"lease harmless {run_folder(person).name} {pid}" in refused.said
+        assert f"lease run harmless {run_folder(person).name} {pid}" in refused.said
     done = person.lease("down", "toy", "--rehearsal")
     assert done.code == 0, done.said
     assert not root(person).exists()
@@ -242,7 +242,9 @@ def test_a_process_without_a_terminal_that_stands_there_is_asked_about(person: F
         refused = person.lease("down", "toy", "--rehearsal")
         assert refused.code == 3, refused.said
         assert f"pid {pid}" in refused.said and "work/main" in refused.said
-        said = Session(person, "unused").type(f"lease harmless {run} {pid}", ("type exactly", f"pid {pid} is harmless"))
+        said = Session(person, "unused").type(
+            f"lease run harmless {run} {pid}", ("type exactly", f"pid {pid} is harmless")
+        )
         assert "is recorded as harmless" in said
         (event,) = person.events("process_cleared")
         assert (event["pid"], event["run"]) == (pid, run)
@@ -254,7 +256,7 @@ def test_a_process_without_a_terminal_that_stands_there_is_asked_about(person: F
 def test_a_word_for_one_process_covers_no_other(person: Front, tmp_path: Path) -> None:
     out, run = run_folder(person) / "out" / "main", run_folder(person).name
     with beside("append", out / "more", tmp_path, tmp_path / "note") as pid:
-        Session(person, "unused").type(f"lease harmless {run} {pid}", ("type exactly", f"pid {pid} is harmless"))
+        Session(person, "unused").type(f"lease run harmless {run} {pid}", ("type exactly", f"pid {pid} is harmless"))
         with beside("append", out / "other", tmp_path, tmp_path / "note2") as second:
             refused = person.lease("down", "toy", "--plan")
             assert refused.code == 3

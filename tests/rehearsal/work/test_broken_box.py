@@ -49,7 +49,7 @@ def test_leaving_a_box_is_advised_with_what_it_costs(me: Front, tmp_path: Path) 
     out = tmp_path / "one" / "active" / run / "out" / "main"
     assert "resume on another" not in said and "resume there" not in said
     assert f"{AT_ZERO}its checkpoint is copied there by hand" in said
-    assert f"{AT_ZERO}{out} is copied there by hand: lease handbook {run} says how" in said
+    assert f"{AT_ZERO}{out} is copied there by hand: lease run handbook {run} says how" in said
 
 
 def test_the_doctor_does_not_promise_that_another_box_resumes(me: Front, tmp_path: Path) -> None:

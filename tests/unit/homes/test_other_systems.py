@@ -124,7 +124,7 @@ def test_a_typed_approval_on_windows_points_to_a_signed_one(person: Person) -> N
         "    if path == '/dev/tty':\n        raise FileNotFoundError(path)\n"
         "    return real(path, *more, **options)\n"
         "builtins.open = no_tty\n"
-        "from leasehold.errors import Refusal\nfrom leasehold.lifecycle.approval.approve import terminal_ask\n"
+        "from leasehold.errors import Refusal\nfrom leasehold.lifecycle.approval.phrase import terminal_ask\n"
         "try:\n    terminal_ask('?')\nexcept Refusal as refusal:\n    print(refusal.message, '|', refusal.hint)\n"
     )
     code, out, said = person.types("win32", program=program)

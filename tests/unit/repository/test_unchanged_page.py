@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from leasehold.gates.start.planning import promised
-from leasehold.lifecycle.init import look_at, write_job
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.write.write import write_job
 from leasehold.lifecycle.project.job_yaml import parse_text
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -6,11 +6,12 @@ Equal blocks are found by a thin sample and then compared byte by byte; nothing 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 import zlib
-from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Optional, Protocol, Set, Tuple
+from typing import Any, BinaryIO, Dict, Iterable, Iterator, List, Optional, Protocol, Sequence, Set, Tuple
 
 from leasehold.kit.files import manifest
 from leasehold.kit.files.globbing import Found, Matches
@@ -29,7 +30,12 @@ _TELL_EVERY_S = 0.05
 _STRIDE = 1021
 _ZEROS = bytes(BLOCK_BYTES)
 
+PASSING = "its name says that it is not complete"
+_MOST_LEFT = 1000
+_MOST_WORDS = 300
+
 Place = Tuple[int, int]  # file index in the chart, block index
+Left = Tuple[str, str, str]  # a file that is left out: cell, path, why
 
 
 class Listener(Protocol):
@@ -52,9 +58,12 @@ class Listener(Protocol):
 class Chart:
     """Lists and hashes artifacts in the order they are found, and reports each step to home."""
 
-    def __init__(self, request: Listener, roots: Dict[str, str], memory: HashMemory) -> None:
+    def __init__(
+        self, request: Listener, roots: Dict[str, str], memory: HashMemory, views: Optional[Dict[str, str]] = None
+    ) -> None:
         self._request = request
         self._roots = roots
+        self._views = views or {}  # by cell, a stable view of some of its files
         self._files: List[Tuple[str, Found]] = []
         self._names: List[str] = []
         self._memory = memory
@@ -72,8 +81,13 @@ class Chart:
         self._files.append((cell, found))
         self._names.append(cell + "/" + found.path)
 
-    def tell_files(self, files: Iterable[Tuple[str, Found]]) -> None:
-        """Report every file with its size and time, unread, as it is found; packed, since bytes count on slow links."""
+    def tell_files(
+        self, files: Iterable[Tuple[str, Found]], left: Sequence[Left] = (), also: Optional[Dict[str, Any]] = None
+    ) -> None:
+        """Report every file with its size and time, unread, as it is found; packed, since bytes count on slow links.
+
+        left: files that are not listed, and why; also: what else is reported at the end of the list.
+        """
         rows: List[List[Any]] = []
         for cell, found in files:
             self.add(cell, found)
@@ -83,7 +97,8 @@ class Chart:
                 rows = []
         if rows:
             self._tell_rows(rows)
-        self._request.reply({"listed": len(self._files)})
+        more = {"left": [list(one) for one in left[:_MOST_LEFT]]} if left else {}
+        self._request.reply({"listed": len(self._files), **more, **(also or {})})
 
     def _tell_rows(self, rows: List[List[Any]]) -> None:
         """Report these in one frame, which is a list by itself; in two, if their names are that long."""
@@ -165,11 +180,11 @@ class Chart:
     def _sum(self, number: int, lenient: bool) -> None:
         try:
             self._entries[number] = self._summed(number, *self._files[number])
-        except ManifestError:
+        except ManifestError as error:
             if not lenient:
                 raise
             self._left_out.add(number)
-            self._done.append([number, ""])
+            self._done.append([number, "", str(error)[:_MOST_WORDS]])
 
     def _summed(self, number: int, cell: str, found: Found) -> Dict[str, Any]:
         key = self._names[number]
@@ -193,7 +208,7 @@ class Chart:
         where = os.path.join(self._roots[cell], found.path)
         sha = new_sha256(found.info.st_size)
         try:
-            fd = open_below(self._roots[cell], found.path)
+            fd = self._opened(cell, found.path)
         except (OSError, UnsafePath) as error:  # replaced since it was listed
             raise ManifestError("%s cannot be read: %s" % (where, error)) from None
         same = _Same()
@@ -215,6 +230,13 @@ class Chart:
             self._request.reply({"file": number, "upto": offset, **same.news()})
         return after, sha.hexdigest(), {"zeros": same.zeros, "copies": self._by_name(same.copies)}
 
+    def _opened(self, cell: str, path: str) -> int:
+        """Open a file of the stable view, if it is there, else that of the trainer."""
+        if cell in self._views:
+            with contextlib.suppress(FileNotFoundError):
+                return open_below(self._views[cell], path)
+        return open_below(self._roots[cell], path)
+
     def _look_for_equal(self, same: "_Same", place: Place, block: bytearray) -> None:
         if block == (_ZEROS if len(block) == BLOCK_BYTES else _ZEROS[: len(block)]):
             same.zeros.append(place[1])
@@ -227,7 +249,7 @@ class Chart:
     def _block(self, place: Place) -> Optional[bytes]:
         cell, found = self._files[place[0]]
         try:
-            fd = open_below(self._roots[cell], found.path)
+            fd = self._opened(cell, found.path)
         except (OSError, UnsafePath):
             return None
         with os.fdopen(fd, "rb", buffering=0) as file:
@@ -277,21 +299,37 @@ class _Same:
         return {"zeros": zeros, "copies": copies}
 
 
-def settled(cells: Dict[str, str], patterns: List[str], quiet_s: float, now: float) -> Iterator[Tuple[str, Found]]:
-    """Yield non-empty plain files that nobody has written for a while: these can be fetched while a trainer runs."""
+def fetchable(cells: Dict[str, str], patterns: List[str]) -> Tuple[List[Tuple[str, Found]], List[Left]]:
+    """List the plain files that match and can be fetched by themselves, and those that cannot, each with the reason."""
+    files: List[Tuple[str, Found]] = []
+    left: List[Left] = []
     for cell, root in sorted(cells.items()):
         for found in Matches(root, patterns):
-            whole = found.is_file and found.info.st_size and now - found.info.st_mtime >= quiet_s
-            if whole and _named(found.path):
-                yield cell, found
+            why = _unfit(found)
+            if not why:
+                files.append((cell, found))
+            elif why != PASSING:
+                left.append((cell, found.path, why))
+    return files, left
 
 
-def _named(path: str) -> bool:
+def settled(cells: Dict[str, str], patterns: List[str], quiet_s: float, now: float) -> Iterator[Tuple[str, Found]]:
+    """Yield non-empty plain files that nobody has written for a while: these can be fetched while a trainer runs."""
+    for cell, found in fetchable(cells, patterns)[0]:
+        if now - found.info.st_mtime >= quiet_s:
+            yield cell, found
+
+
+def _unfit(found: Found) -> str:
     try:
-        check_relative(path)
-    except UnsafePath:
-        return False
-    return not path.endswith((".tmp", ".partial", ".part"))
+        check_relative(found.path)
+    except UnsafePath as error:
+        return str(error)
+    if found.path.endswith((".tmp", ".partial", ".part")):
+        return PASSING
+    if not found.is_file:
+        return "it is a symlink" if found.is_link else "it is not a regular file"
+    return "" if found.info.st_size else "it is empty"
 
 
 def _alike(before: os.stat_result, after: os.stat_result) -> bool:

@@ -15,6 +15,8 @@ from leasehold.caretaker.wire.connection import Refused
 from leasehold.kit.files import manifest
 from leasehold.kit.files.paths import OpenedBelow, UnsafePath
 
+from .stable_view import StableView
+
 _SLOW_S = 0.002  # for a small file; a local disk takes a twentieth of it
 _SURE_AFTER = 8  # files
 
@@ -47,8 +49,9 @@ class Span(NamedTuple):
 class Artifacts:
     """Opens a run's artifacts; keeps the last folder open."""
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, view: str = "") -> None:
         self._folder = folder
+        self._view = StableView(folder, view) if view else None
         self._cell = ""
         self._below = OpenedBelow("")
         self._small = 0
@@ -69,8 +72,12 @@ class Artifacts:
     def _below_of(self, cell: str) -> OpenedBelow:
         if cell != self._cell:
             self.close()
-            self._cell, self._below = cell, OpenedBelow(self._folder.out(cell))
+            self._cell, self._below = cell, self._reader(cell)
         return self._below
+
+    def _reader(self, cell: str) -> OpenedBelow:
+        out = self._folder.out(cell)
+        return _Viewed(self._view.root(cell), out) if self._view is not None else OpenedBelow(out)
 
     def close(self) -> None:
         """Close the folder."""
@@ -87,8 +94,28 @@ class Artifacts:
 
     def small_alone(self, asked: Asked) -> List[bytes]:
         """Read and hash a small file from any thread: nothing is shared with another file."""
-        with OpenedBelow(self._folder.out(asked.cell)) as below:
+        with self._reader(asked.cell) as below:
             return _with_sum(below, asked)
+
+
+class _Viewed(OpenedBelow):
+    """Opens files of a stable view; those that are not in it, below the trainer's own folder."""
+
+    def __init__(self, view: str, out: str) -> None:
+        super().__init__(out)
+        self._viewed = OpenedBelow(view)
+
+    def open_unseen(self, path: str) -> int:
+        """Open a file without blocking or checking its type."""
+        try:
+            return self._viewed.open_unseen(path)
+        except FileNotFoundError:
+            return super().open_unseen(path)
+
+    def close(self) -> None:
+        """Close both folders."""
+        self._viewed.close()
+        super().close()
 
 
 def ranges(opened: Artifacts, items: Sequence[Any], size: int, look: bool) -> Iterator[Union[bytes, Span]]:

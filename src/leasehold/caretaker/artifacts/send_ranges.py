@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import zlib
 from typing import Any, Dict, List, Tuple
 
@@ -12,11 +11,13 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files import manifest
 from leasehold.kit.files.atomic import write_atomic
+from leasehold.kit.files.paths import UnsafePath, check_name
 from leasehold.kit.run.run_state import FINISHED
 from leasehold.kit.wire import frames
 
-from .chart import Chart, settled
+from .chart import Chart
 from .hash_cache import HashMemory
+from .live_chart import live_chart, send
 from .ranges import Artifacts, Span, filled, ranges
 
 _SAMPLE_BYTES = 16 << 10
@@ -34,13 +35,15 @@ def seal(request: Request) -> None:
         raise _unsealable(error, folder, plan, places) from None
     data = manifest.encode(built)
     write_atomic(folder.manifest, data)
-    _send(request, data)
+    send(request, data)
 
 
 def chart(request: Request) -> None:
     """List the artifacts, hash them while home already fetches, then send the manifest. With quiet_s, of a live run.
 
     With look, first report the state of the run, and list only cells finished by then: so the list is complete.
+    With view, files that the trainer goes on writing are listed from a stable view of that name, which later requests
+    for ranges name too.
     """
     folder, plan, places = _asked(request)
     if request.args.get("look") and not _have_finished(request, folder, places):
@@ -48,21 +51,20 @@ def chart(request: Request) -> None:
     quiet_s = float(request.args.get("quiet_s", -1))
     lenient = quiet_s >= 0
     memory = HashMemory(os.path.join(folder.path, "hashes.json"))
+    if lenient:
+        live_chart(request, (folder, plan, places), memory)
+        return
     try:
         drawn = Chart(request, places, memory)
-        if lenient:
-            drawn.tell_files(settled(places, plan["patterns"], quiet_s, time.time()))
-        else:
-            drawn.tell_files(manifest.survey(places, plan["patterns"]))
-        cells = drawn.take_sums(lenient)
+        drawn.tell_files(manifest.survey(places, plan["patterns"]))
+        cells = drawn.take_sums()
     except manifest.ManifestError as error:
         raise _unsealable(error, folder, plan, places) from None
     if cells is None or request.gone:
         return
     data = manifest.encode(manifest.assemble(folder.run, plan["plan_sha256"], plan["patterns"], cells))
-    _send(request, zlib.compress(data, 1))
-    if not lenient:
-        write_atomic(folder.manifest, data)  # for people who look here by hand; home uses its own copy
+    send(request, zlib.compress(data, 1))
+    write_atomic(folder.manifest, data)  # for people who look here by hand; home uses its own copy
     drawn.remember()
 
 
@@ -71,7 +73,7 @@ def fetch(request: Request) -> None:
 
     A true sixth element asks for a small file as a whole, followed by the 32 bytes of its sha256.
     """
-    opened = Artifacts(folder_of(request))
+    opened = Artifacts(folder_of(request), _view_of(request))
     size = max(_LEAST_FRAME_BYTES, min(int(request.args.get("frame_bytes", frames.CHUNK_BYTES)), frames.BLOCK_BYTES))
     packing = _Packing(bool(request.args.get("pack")))
     try:
@@ -91,7 +93,7 @@ def sums(request: Request) -> None:
     """Hash one file block by block, so that home finds which of its blocks differ."""
     import hashlib
 
-    opened = Artifacts(folder_of(request))
+    opened = Artifacts(folder_of(request), _view_of(request))
     found: List[str] = []
     fd, _ = opened.open(str(request.args.get("cell")), str(request.args.get("path")))
     opened.close()
@@ -102,6 +104,14 @@ def sums(request: Request) -> None:
                 request.reply({"sums": found})
                 found = []
     request.reply({"sums": found})
+
+
+def _view_of(request: Request) -> str:
+    view = str(request.args.get("view") or "")
+    try:
+        return check_name(view, "view") if view else ""
+    except UnsafePath as error:
+        raise Refused("wire.bad_request", str(error)) from None
 
 
 def _asked(request: Request) -> Tuple[RunFolder, Dict[str, Any], Dict[str, str]]:
@@ -121,12 +131,6 @@ def _have_finished(request: Request, folder: RunFolder, places: Dict[str, str]) 
 
 def _unsealable(error: Exception, folder: RunFolder, plan: Dict[str, Any], places: Dict[str, str]) -> Refused:
     return Refused("artifact.unsealable", "%s%s" % (error, strayed(folder, list(places), plan)))
-
-
-def _send(request: Request, data: bytes) -> None:
-    """Send bytes in frames."""
-    for start in range(0, len(data), frames.CHUNK_BYTES):
-        request.data(data[start : start + frames.CHUNK_BYTES])
 
 
 def _emit(span: Span, request: Request) -> None:

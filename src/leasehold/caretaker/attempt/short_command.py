@@ -21,7 +21,7 @@ def run_dressed(
         due = os.path.join(place, "due")
         dressed = outfit.dress(argv, own_argv("settle"), due)
         done = subprocess.run(
-            dressed.argv, env=dressed.environ, cwd=os.path.expanduser("~"), input=given, stdout=subprocess.PIPE,
+            dressed.argv, env=dressed.environ, cwd=_home(), input=given, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=timeout_s, check=False,
         )  # fmt: skip
         with contextlib.suppress(FileNotFoundError):
@@ -29,3 +29,9 @@ def run_dressed(
             lines = done.stdout.decode("utf-8", "replace").splitlines()
             return done, say_hook({"hook": outfit.hook, "code": done.returncode, "lines": lines})
     return done, ""
+
+
+def _home() -> str:
+    """Return the home folder, as a login has it; some containers name one that they do not have."""
+    home = os.path.expanduser("~")
+    return home if os.path.isdir(home) else "/"

@@ -8,11 +8,11 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Protocol
 from urllib.parse import urlsplit
 
-from leasehold.caretaker.wire.http_opener import UnsafeRedirect, escaped, open_following
 from leasehold.kit.tables.download_sources import is_near
+from leasehold.kit.wire.http_opener import UnsafeRedirect, escaped, open_following
 
 _CHUNK_BYTES = 1 << 18
 _MOST_WAIT_S = 60.0
@@ -33,11 +33,19 @@ class Later(OSError):
         self.wait_s = min(wait_s, _MOST_WAIT_S)
 
 
+class Opener(Protocol):
+    """Opens an object at a byte."""
+
+    def open_at(self, offset: int, validator: str, stall_s: float) -> "Answer":
+        """Return the bytes from offset on, or from 0 if the object is another one now."""
+
+
 class Route(NamedTuple):
     """One route to the same bytes."""
 
     url: str
     token: str = ""  # sent to this host alone, and only by https or to a host nearby
+    opener: Optional[Opener] = None  # an object in a bucket: it signs its requests and reads several ranges at once
 
     @property
     def host(self) -> str:
@@ -69,6 +77,8 @@ class Answer(NamedTuple):
 
 def open_at(route: Route, offset: int, validator: str, stall_s: float) -> Answer:
     """Request the bytes from offset on; the answer may begin at 0 when the server does not support ranges."""
+    if route.opener is not None:
+        return route.opener.open_at(offset, validator, stall_s)
     headers = {"Accept-Encoding": "identity", "User-Agent": "leasehold"}
     if offset:
         headers["Range"] = "bytes=%d-" % offset

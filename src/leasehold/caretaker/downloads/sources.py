@@ -1,4 +1,4 @@
-"""Resolve a source to its files: a URL is one file, a hub's repository is asked for its list.
+"""Resolve a source to its files: a URL is one file, a bucket's folder and a hub's repository are asked for their lists.
 
 The hubs' answers are checked like any outside input: names must stay below their folder.
 Sources of the formats: huggingface_hub (HfApi.repo_info with files_metadata, hf_hub_url) and modelscope's hub client
@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from leasehold.kit.files.globbing import compile_pattern
 from leasehold.kit.files.paths import UnsafePath, check_relative
-from leasehold.kit.tables.download_sources import Source
+from leasehold.kit.tables.download_sources import BUCKET, Source
 
 from .download_file import Failed, Wanted
 from .http import TROUBLE, Gone, Route, get_text, say
@@ -41,6 +41,10 @@ def list_item(
         size, sha = int(item.get("size_bytes") or 0), str(item.get("sha256") or "")
         return Listing([Wanted(str(item["to"]), routes, size, sha)])
     source = sources[0]
+    if source.kind == BUCKET:
+        from .object_route import list_objects  # loads the client only where a job names a bucket
+
+        return Listing(list_objects(source, item, environ))
     listing = _from_modelscope if source.kind == "modelscope" else _from_hub
     found = listing(source, str(item["to"]), environ, limits)
     if not found.files:

@@ -31,7 +31,7 @@ def shortage(folder: RunFolder, plan: Dict[str, Any], name: str, attempt: int) -
         return None  # the attempt itself reports it more clearly
     free, need = disk.f_bavail * disk.f_frsize, need_bytes(plan, attempt)
     if free < need:
-        hint = "%s more are needed: a larger disk, or lease disk to see what lies there" % say_bytes(need - free)
+        hint = "%s more are needed: a larger disk, or lease box disk to see what lies there" % say_bytes(need - free)
         return {"path": path, "what": "bytes", "free": free, "need": need, "hint": hint}
     if disk.f_files and disk.f_favail < MARGIN_INODES:
         hint = "remove small files, or pack them: this disk counts files"

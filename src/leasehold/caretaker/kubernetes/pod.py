@@ -38,9 +38,9 @@ _RESPAWN_S = 2.0
 _TAKEN_OVER, _RUN_FAILED, _SIGNALLED = 75, 3, 143
 
 
-def pod(root: str, run: str, environ: Mapping[str, str]) -> int:
+def pod(folder: RunFolder, environ: Mapping[str, str]) -> int:
     """Work until the run is over; return the exit code for Kubernetes."""
-    folder = RunFolder.below(root, run)
+    run = folder.run
     try:
         epoch = Epoch.take(folder, environ)
     except Superseded:

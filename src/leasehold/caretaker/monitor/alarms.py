@@ -34,7 +34,7 @@ class Limits(NamedTuple):
     memory_percent: Band = Band(90.0, 85.0)  # beyond it the kernel may kill the trainer
     memory_full_in_s: Band = Band(900.0, 1800.0)
     memory_forecast_percent: float = 50.0  # below it, growth is a program that is still loading
-    card_hot_c: Band = Band(83.0, 78.0)  # as `lease gpu` judges too (gates/care/gpu_health.py)
+    card_hot_c: Band = Band(83.0, 78.0)  # as `lease box gpu` judges too (gates/care/gpu_health.py)
     card_clock_share: float = 0.70  # SM clock below 70 % of its maximum while hot
     card_loaded_percent: float = 60.0  # the clock rule holds only under load
     card_idle_s: float = 600.0  # at 0 % for so long
@@ -204,7 +204,7 @@ def _card(card: Dict[str, Any], kept: Recall, limits: Limits) -> Iterator[Sign]:
         ours = bool(card.get("ours"))
         listed = ", ".join("%s (pid %d)" % (one.get("name") or "?", one["pid"]) for one in others)
         what = "another process is on card %s" % where
-        hint = "is it yours? lease gpu shows who holds the card; training slows and may run out of its memory"
+        hint = "is it yours? lease box gpu shows who holds the card; training slows and may run out of its memory"
         yield Sign("gpu_shared", where, ours and bool(others), not others, WARN, what, listed or "nobody else", hint)
 
 

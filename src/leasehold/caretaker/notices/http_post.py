@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Optional
 
-from leasehold.caretaker.wire.http_opener import escaped, open_here
+from leasehold.kit.wire.http_opener import escaped, open_here
 
 _TIMEOUT_S = 20.0
 _MOST_ANSWER_BYTES = 64 << 10

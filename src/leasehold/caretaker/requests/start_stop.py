@@ -9,6 +9,7 @@ import time
 from typing import Any, Dict
 
 from leasehold.caretaker.attempt.working_copy import prepare_cell
+from leasehold.caretaker.moves import fence
 from leasehold.caretaker.process import detach
 from leasehold.caretaker.process.end_processes import end_processes, poke
 from leasehold.caretaker.process.locks import wait_lock
@@ -54,6 +55,7 @@ def start(request: Request) -> None:
 def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with StartLock(folder):
+        fence.require_open(folder, request.args)
         opened = _open_folder(request, folder, plan)
         if ownership.is_mine(folder, request.args):  # another home with the same plan only attaches
             _keep_budget(request, folder)
@@ -68,6 +70,7 @@ def _start(request: Request, folder: RunFolder, plan: Dict[str, Any]) -> None:
             ownership.require(folder, request.args)
         if not slurm.is_slurm(plan):
             roster.wish_for(folder, new, request.args.get("given") if new or opened else None)
+        fence.keep_claim(folder, request.args)
         if not new and (seen["terminal"] or seen["caretaker_alive"]) or seen["state"] == STOPPED:
             woken = wake(folder) if (seen["proof_age_s"] or 0.0) > _SILENT_S else []
             request.reply(dict(seen, did="attached", woken=woken))
@@ -90,6 +93,7 @@ def resume(request: Request) -> None:
     if plan is None:
         raise Refused("run.absent", "this box knows no run %s" % folder.run)
     with JobTurn(folder, request.args), StartLock(folder):
+        fence.require_open(folder, request.args)
         seen = observe(folder)
         if seen["terminal"] and seen["caretaker_alive"]:  # it has written its last event and is about to leave
             _let_leave(folder)
@@ -97,6 +101,7 @@ def resume(request: Request) -> None:
         untouched = seen["seq"] == request.args.get("seq") and not seen["caretaker_alive"]
         if seen["state"] in (FAILED, STOPPED) and untouched:
             ownership.hold_again(folder, request.args)
+            fence.keep_claim(folder, request.args)
             _prepare_cells(folder, plan)
             _forget_stop(folder)
             place = _keep_private(request, folder, request.args.get("environment"))

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict
 from leasehold.kit.files.atomic import spell_json, write_all, write_json
 
 from .run_folder import RunFolder
+from .view_folders import expire
 
 FILES = 8
 FILE_BYTES = 128 << 10
@@ -24,6 +25,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 def keep(folder: RunFolder) -> int:
     """Make the missing files of the reserve; return how many it has. A full disk makes none."""
     made = 0
+    expire(folder)  # links of pulls that were given up hold what the trainer has deleted
     with contextlib.suppress(OSError):
         os.makedirs(folder.reserve, exist_ok=True)
         disk = os.statvfs(folder.reserve)

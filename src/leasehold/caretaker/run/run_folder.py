@@ -38,6 +38,9 @@ class RunFolder:
     durable = _InRun("durable.json")  # outcome of the last copy to the durable tier
     durable_progress = _InRun("durable-progress.json")  # progress of the copier
     durable_lock = _InRun("durable.lock")  # held by the one copier
+    publish = _InRun("publish.json")  # outcome of the last publisher
+    publish_progress = _InRun("publish-progress.json")
+    publish_lock = _InRun("publish.lock")  # held by the one publisher
     notices = _AtAddress("notices.json")  # queued notices, their channels, and the last journal event processed
     notices_done = _AtAddress("notices-done.json")  # outcome of the last notice, as its sender wrote it
     notices_lock = _AtAddress("notices.lock")  # held while the queue is changed
@@ -48,6 +51,8 @@ class RunFolder:
     cleared = _InRun("cleared.json")  # processes that a person called harmless though they work in these folders
     pulled = _InRun("pulled.json")  # which ending of the run home has, verified
     hush = _InRun("hush")  # its presence ends the reminders
+    refuge_epoch = _InRun("refuge-epoch.json")  # the epoch under which its checkpoints are published
+    fence = _InRun("fence.json")  # the run goes on on another box, from this epoch on
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -116,6 +121,18 @@ class RunFolder:
     def save_request(self, cell: str) -> str:
         """Its presence asks the trainer to save at its next step; `.done` beside it then holds the step."""
         return os.path.join(self.cell(cell), "save-request")
+
+    def arriving(self, cell: str) -> str:
+        """Where a state from another box grows until it is whole."""
+        return os.path.join(self.path, "arriving", check_name(cell, "cell"))
+
+    def laid(self, cell: str) -> str:
+        """The state that was laid into `out` for the next attempt, and where it came from."""
+        return os.path.join(self.cell(cell), "laid.json")
+
+    def replaced(self, cell: str) -> str:
+        """Older states of this box that a state from another one replaced."""
+        return os.path.join(self.path, "replaced", check_name(cell, "cell"))
 
     def work(self, cell: str) -> str:
         """The cell's private copy of the code: the trainer's working folder."""

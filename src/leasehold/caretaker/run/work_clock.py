@@ -15,6 +15,7 @@ _LOOK_EVERY_S = 30.0
 _MOST_ENTRIES = 20000
 _MOST_S = 0.2
 _MAGIC = "*?["
+_OFF_THE_BOX = {"uncopied_s": ("durable",), "stored_s": ("store",)}
 
 Stretches = Dict[str, List[Tuple[float, Optional[float]]]]
 
@@ -42,9 +43,16 @@ class WorkClock:
         if self._pattern:
             self._look(run)
             said["unsaved_s"] = round(self._since(self._newest, run, spans, now_unix), 1)
-        copied = copies(events)
-        if copied:
-            said["uncopied_s"] = round(sum(trained_s(spans[n], now_unix, copied.get(n, 0.0)) for n in spans), 1)
+        for figure, kinds in _OFF_THE_BOX.items():
+            copied = copies(events, kinds)
+            if copied:
+                said[figure] = round(sum(trained_s(spans[n], now_unix, copied.get(n, 0.0)) for n in spans), 1)
+        if run.refuge:
+            from .refuge_figure import refuge_figure  # most runs have none
+
+            said["refuge"] = refuge_figure(
+                run, lambda name, made_unix: trained_s(spans.get(name, []), now_unix, made_unix), now_unix
+            )
         return said
 
     def _since(self, saved: Dict[str, float], run: RunState, spans: Stretches, now_unix: float) -> float:
@@ -74,13 +82,15 @@ def stretches(events: Iterable[Dict[str, Any]]) -> Stretches:
     return spans
 
 
-def copies(events: Iterable[Dict[str, Any]]) -> Dict[str, float]:
-    """Return, by cell, the time of the newest state copied to a tier that outlives the box."""
+def copies(events: Iterable[Dict[str, Any]], kinds: Tuple[str, ...]) -> Dict[str, float]:
+    """Return, by cell, the time of the newest state copied to such a place: durable, a tier; store, objects."""
     found: Dict[str, float] = {}
     for event in events:
-        if event.get("k") == "durable_copied":
+        kind = "durable" if event.get("k") == "durable_copied" else event.get("tier")
+        if event.get("k") in ("durable_copied", "refuge_copied") and kind in kinds:
             cell = str(event.get("cell"))
-            found[cell] = max(found.get(cell, 0.0), float(event.get("state_unix", 0.0)))
+            made_unix = float(event.get("made_unix") or event.get("state_unix") or 0.0)
+            found[cell] = max(found.get(cell, 0.0), made_unix)
     return found
 
 

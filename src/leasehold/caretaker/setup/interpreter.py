@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from leasehold.caretaker.attempt.platform_shell import Outfit
 from leasehold.caretaker.attempt.short_command import run_dressed
+from leasehold.caretaker.wire.refused import Refused
 from leasehold.kit.run.shell_installs import unquoted
 
 from . import env_probe
@@ -26,6 +27,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=[^(`]*\Z", re.DOTALL)
 _TOKEN = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+""", re.DOTALL)
 _TIMEOUT_S = 180
 _ANSWER = b"LEASEHOLD-ENV "
+_NO_HOME = "pip, torch and most libraries write below it: create the folder, or set HOME to one that exists"
 
 
 class Starter(NamedTuple):
@@ -47,6 +49,9 @@ def check(args: Dict[str, Any], root: str = "") -> Dict[str, Any]:
     starter = starter_of(str(args.get("command", "")))
     if starter is None:
         return {"problem": "no Python interpreter is named in the command, so there is nothing to ask"}
+    home = os.path.expanduser("~")
+    if not os.path.isdir(home):
+        raise Refused("box.no_home", "HOME is %s, which is no folder on this box" % home, _NO_HOME)
     env = {str(name): str(value) for name, value in (args.get("env") or {}).items()}
     outfit = Outfit(root or os.path.expanduser("~"), args.get("platform") or {}, env)
     modules = [str(name) for name in args.get("modules") or []]

@@ -19,10 +19,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 from leasehold.caretaker.attempt.platform_shell import Outfit
 from leasehold.caretaker.attempt.short_command import run_dressed
 from leasehold.caretaker.process.own_command import own_argv
-from leasehold.caretaker.wire.http_opener import open_here
 from leasehold.kit.tables.env_rules import PASSED, REFUSED, UNKNOWN
 from leasehold.kit.tables.trackers import BASIC, BEARER, Tracker, tracker_of
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.wire.http_opener import open_here
 
 TIMEOUT_S = 20.0
 _GRACE_S = 5.0

@@ -105,6 +105,8 @@ def observe(folder: RunFolder) -> RunSeen:
         unproven=unproven,
         place=place_of(folder),
         notifies=os.path.exists(folder.notify),
+        fence=read_json(folder.fence) or {},
+        progress=(status.get("readings") or {}).get("progress"),
     )
     return cast("RunSeen", seen)
 

@@ -51,9 +51,19 @@ class Attempts:
             self._end_strays(name)
         with contextlib.suppress(OSError):  # a save request to the last attempt is none to this one
             os.unlink(self.folder.save_request(name))
+        if os.path.exists(self.folder.laid(name)):
+            self._note_laid(name, cell)
         extra = {key: value for key, value in how.items() if value not in ("", "train")}
         self.note("attempt_starting", cell=name, attempt=cell.attempt + 1, **extra)
         self.spawn_keeper(name, cell, before_exec)
+
+    def _note_laid(self, name: str, cell: CellState) -> None:
+        """Journal the state from another box that home laid for this attempt."""
+        from leasehold.caretaker.moves.laid import laid_state, mark_of, to_journal  # few runs move
+
+        laid = laid_state(self.folder, name)
+        if laid and mark_of(laid) != cell.laid:
+            self.note("resumed_from", cell=name, attempt=cell.attempt + 1, **to_journal(laid))
 
     def spawn_keeper(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> None:
         """Start the parent of an attempt."""

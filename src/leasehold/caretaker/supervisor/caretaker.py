@@ -21,23 +21,26 @@ from leasehold.caretaker.run.lock_owner import sign
 from leasehold.caretaker.run.restore_events import restate
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.run.scrub_secrets import Scrubber
-from leasehold.kit.files.atomic import read_json
 from leasehold.kit.files.file_layouts import STATUS
 from leasehold.kit.files.journal import Journal
 from leasehold.kit.run.run_state import FAILED, FINISHED, SEAL, STOPPED, CellState, RunState, fold
 from leasehold.kit.run.subreaper import adopt_orphans
 
-from .attempts import Attempts, reasons
+from . import refuge_turn
+from .attempts import Attempts
 from .card_slots import Places, hear_roster, in_order, left_alone
+from .closing import close
 from .lazy_parts import is_made, late
 from .preemption import Preemption
-from .stages import Chain, all_finished, stage_of
+from .stages import Chain, stage_of
 
 if TYPE_CHECKING:
     from leasehold.caretaker.artifacts.durable_watch import DurableCopy
     from leasehold.caretaker.downloads.download_watch import Downloads
     from leasehold.caretaker.monitor.patrol import Patrol
     from leasehold.caretaker.notices.dispatcher import Watcher
+    from leasehold.caretaker.refuge.publish_watch import Publication
+    from leasehold.caretaker.refuge.refuge_watch import Refuge
     from leasehold.caretaker.run.handbook import Handbook
     from leasehold.caretaker.run.work_clock import WorkClock
 
@@ -98,6 +101,8 @@ class Caretaker:
     watcher: Watcher = late("leasehold.caretaker.notices.dispatcher", "Watcher")
     withdrawal: Withdrawal = late("leasehold.caretaker.supervisor.withdraw_cell", "Withdrawal")
     copy: DurableCopy = late("leasehold.caretaker.artifacts.durable_watch", "DurableCopy")
+    publication: Publication = late("leasehold.caretaker.refuge.publish_watch", "Publication")
+    refuge: Refuge = late("leasehold.caretaker.refuge.refuge_watch", "Refuge")
     handbook: Handbook = late("leasehold.caretaker.run.handbook", "Handbook")
     patrol: Patrol = late("leasehold.caretaker.monitor.patrol", "Patrol")
 
@@ -110,7 +115,7 @@ class Caretaker:
         self.run: RunState = fold(self.journal.events)
         self.adopts = folder.respawns and adopt_orphans()
         self.scrubber = Scrubber(folder)
-        self.beat_at, self.money_at, self.reserve_at = _DUE, 0.0, 0.0
+        self.beat_at, self.money_at, self.reserve_at, self.refuge_at = _DUE, 0.0, 0.0, _DUE
         self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
@@ -156,6 +161,7 @@ class Caretaker:
                 if self.tenure is not None and self.tenure.check():
                     self.note("lock_retaken", path=self.tenure.path)
                 self._reap()
+                refuge_turn.mind(self)
                 self._hear_stop()
                 self._hear_added()
                 self._turn()
@@ -173,6 +179,8 @@ class Caretaker:
                 self.signals.sleep(self._pause_s())
         if is_made(self, "patrol"):
             self.patrol.end()
+        if is_made(self, "refuge"):
+            self.refuge.end()
         self._beat(force=True)
         self.journal.close()
         disk_reserve.drop(self.folder)
@@ -205,19 +213,19 @@ class Caretaker:
                 self.attempts.look(name, cell, self.signals.clear)
             if cell.state == "running" and self.settled():
                 self.pulse.step(name, cell)
-            self.preemption.step(name, cell, self.signals.clear)
+            self.preemption.step(name, cell)
             self._judge(name, cell)
             if cell.state == "pending" and self.run.state == "running":
-                if not self._has_data():
+                if not self.has_data():
                     return
                 self._begin(name, cell)
             free -= cell.state == "pending" or self.places.has_place(cell)
             if free <= 0:
                 break  # one cell at a time on a card
         if not any(cell.state in ("starting", "running") for cell in self.run.cells.values()):
-            self._close()
+            close(self)
 
-    def _has_data(self) -> bool:
+    def has_data(self) -> bool:
         """Return whether all that the job downloads is here; what cannot be had ends the run."""
         if not self.plan["job"].get("downloads") or self.downloads.step(self.journal.events, self.signals.clear):
             return True
@@ -260,12 +268,13 @@ class Caretaker:
         if hooked is not None and self.run.state != "stopping":
             self.note("hook_failed", cell=name, attempt=cell.attempt, **hooked)
             self.note("cell_failed", cell=name, attempt=cell.attempt, why=say_hook(hooked))
-        elif self._went_well(cell) and hooked is None:
+        elif self.went_well(cell) and hooked is None:
             self._go_on(name, cell)
         elif self.run.state != "stopping":
             self.recovery.step(name, cell, self.signals.clear)
 
-    def _went_well(self, cell: CellState) -> bool:
+    def went_well(self, cell: CellState) -> bool:
+        """Return whether a cell's newest attempt ended as its next stage needs it."""
         well = cell.code == 0 or (cell.unseen and bool(self.plan.get("adopted")))  # then its artifacts decide
         return well and cell.classed != cell.attempt
 
@@ -279,44 +288,13 @@ class Caretaker:
         log = os.path.join(self.folder.attempt(name, cell.attempt), "log")
         return hook_failed(self.folder.hook_due(name, cell.attempt), cell.code, log)
 
-    def _close(self) -> None:
-        """End the run, if its cells have."""
-        open_cells = [cell for cell in self.run.cells.values() if cell.state not in (FINISHED, FAILED)]
-        if self.run.state == "stopping" and not all_finished(self.run):
-            if any(cell.state == "ended" and self._went_well(cell) and not cell.occupied for cell in open_cells):
-                return  # it used its grace to end well: its results are being sealed
-            self.chain.end()
-            self.recovery.end()
-            by_budget = (read_json(self.folder.stop) or {}).get("by") == "budget"
-            self.note("run_stopped", reason="its budget is used up" if by_budget else "stopped on request")
-        elif open_cells:
-            return
-        elif all_finished(self.run):
-            self._close_finished()
-        else:
-            self.note("run_failed", reason=reasons(self.run))
-
-    def _close_finished(self) -> None:
-        """End the run after training; it is finished when its results also lie where they outlive the box."""
-        if not self._has_data():  # a run without cells only downloads
-            return
-        if not self.folder.platform().get("durable"):
-            self.note("run_finished")
-        elif self.run.state == "stopping" and self.copy.under_way:
-            self.copy.end()
-            self.note("run_stopped", reason="stopped before its results were on the durable tier")
-        elif self.copy.step(self.signals.clear):
-            if self.copy.problem:
-                self.note("run_failed", reason=self.copy.problem, cause="durable")
-            else:
-                self.note("run_finished")
-
     def _hear_added(self) -> bool:
         """Add cells that joined the sweep; their promises are in the plan that is read then."""
         if not os.path.exists(self.folder.roster) or not hear_roster(self.folder, self.run, self.note):
             return False
         self.plan.update(self.folder.read_plan() or {})
         vars(self).pop("copy", None)  # the next one copies the new cells too
+        vars(self).pop("publication", None)
         return True
 
     def _hear_stop(self) -> None:

@@ -1,26 +1,21 @@
 """Preemption of the box: SIGTERM to the caretaker announces it, and there are 0 to 120 seconds left.
 
-The newest checkpoint is sent to the durable tier first, since it is there already; the trainer gets SIGTERM, which asks
-it to save and exit; what it saves then is sent too. Nothing is started until the announced end has passed.
+The trainer gets SIGTERM, which asks it to save and exit. Its newest checkpoint is copied off the box at once, and what
+it saves then as well (caretaker/refuge/). Nothing is started until the announced end has passed.
 """
 
 from __future__ import annotations
 
 import signal
 import time
-from typing import Any, Callable, Dict, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Optional
 
-from leasehold.caretaker.process.child_answer import Errand
 from leasehold.caretaker.process.end_processes import signal_all, trainer_processes
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.run.run_state import CellState, RunState
 
 GONE_MARGIN_S = 30.0  # a box that is still here this long after its announced end was not taken away
-_RESCUE_LIMIT_S = 600.0
 _FORWARD_AFTER_S = 0.2  # the announcement most likely went to all processes: a second SIGTERM may hurt
-
-
-Phase = Tuple[str, int, bool]  # cell, attempt, whether its trainer still lives
 
 
 class Preemption:
@@ -30,8 +25,6 @@ class Preemption:
         self.folder = folder
         self.plan = plan
         self.note = note
-        self._rescue: Dict[str, Tuple[Errand, Phase]] = {}
-        self._sent: Set[Phase] = set()
         self._tell_at: Dict[str, float] = {}  # by cell, in monotonic time; 0 once it was signalled
         self._gone_by = 0.0
 
@@ -47,21 +40,12 @@ class Preemption:
         """Return how long an announced end may still be ahead; nothing is started then. Known only to this process."""
         return max(0.0, self._gone_by - time.monotonic())
 
-    def step(self, name: str, cell: CellState, before_exec: Callable[[], None]) -> bool:
-        """Take the next step in saving a cell; return whether nothing is left to be sent."""
+    def step(self, name: str, cell: CellState) -> None:
+        """Forward an announcement to a cell's trainer."""
         if cell.preempted != cell.attempt or not cell.attempt:
             self._tell_at.pop(name, None)
-            return True
-        alive = cell.state in ("starting", "running")
-        phase = (name, cell.attempt, alive)  # sent once when it was announced, and once more when the trainer exited
-        from leasehold.caretaker.artifacts.durable_watch import target_of  # few boxes are ever taken away
-
-        if name not in self._rescue and phase not in self._sent and target_of(self.folder.platform()):
-            self._rescue[name] = (Errand(_RESCUE_LIMIT_S, before_exec), phase)
-        self._send(name)
-        if cell.state == "running":
+        elif cell.state == "running":
             self._tell(name, cell)
-        return name not in self._rescue
 
     def due_s(self) -> Optional[float]:
         """Return in how many seconds a trainer is to be signalled; None when none is."""
@@ -75,17 +59,3 @@ class Preemption:
             self._tell_at[name] = 0.0
             found = trainer_processes(cell.pid, cell.started, self.folder.mark(name, cell.attempt))
             signal_all(found, cell.pid, signal.SIGTERM)
-
-    def _send(self, name: str) -> None:
-        if name not in self._rescue:
-            return
-        errand, phase = self._rescue[name]
-        found = errand.step("rescue", self.folder.address, name)
-        if found is None:
-            return
-        del self._rescue[name]
-        self._sent.add(phase)
-        if found.get("to"):
-            self.note("durable_copied", cell=name, **found)
-        elif found.get("problem"):
-            self.note("durable_failed", cell=name, why=str(found["problem"]))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import atexit
+import glob
 import sys
+import time
 from typing import Any, List, Optional
 
 SYNC_S = 1.0  # how long a signal to one process may stay unknown to the others
+_WORKERS = "pt_gloo"  # how torch names the threads that carry out what a gloo group is asked
+_SETTLE_S = 2.0
+_LOOK_EVERY_S = 0.01
 
 
 class Ranks:
@@ -91,6 +96,27 @@ def _take_down() -> None:
     dist = _dist()
     if dist is not None:
         dist.destroy_process_group()
+        _let_workers_rest()
+
+
+def _let_workers_rest() -> None:
+    """Wait until the group's threads are idle: a model that is still referenced (DDP) keeps them beyond the group.
+
+    One that drops its last tensor while the interpreter ends aborts the process.
+    """
+    idle, deadline = 0, time.monotonic() + _SETTLE_S
+    while idle < 2 and time.monotonic() < deadline:
+        time.sleep(_LOOK_EVERY_S)  # they may need the interpreter for it
+        idle = idle + 1 if all(_is_idle(stat) for stat in glob.glob("/proc/self/task/*/stat")) else 0
+
+
+def _is_idle(stat: str) -> bool:
+    try:
+        with open(stat, encoding="utf-8", errors="replace") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+    except OSError:  # it ended
+        return True
+    return not name.startswith(_WORKERS) or rest.split()[:1] == ["S"]
 
 
 def _dist() -> Any:

@@ -52,7 +52,7 @@ CLASSES: Mapping[str, Class] = {
     "ours.inputs": Class("uploaded data (`data:` of jobs)", keep="lease box prune removes what no run uses"),
     "ours.trees": Class("our code", keep="lease box prune removes what no run uses"),
     "ours.parcels": Class("our caretaker", keep="it supervises the runs"),
-    "ours.quarantine": Class("quarantine", keep="lease disk BOX --empty-quarantine STAMP deletes it"),
+    "ours.quarantine": Class("quarantine", keep="lease box disk BOX --empty-quarantine STAMP deletes it"),
     "ours.other": Class("our other files", keep="leasehold uses it"),
     "folder": Class("other folders", keep="its class is unknown"),
 }

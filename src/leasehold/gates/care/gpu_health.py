@@ -65,7 +65,7 @@ class GpuReadings:
 
 
 _UNSEEN_HINT = (
-    "another container, or what a dead process left behind: lease gpu BOX --kill ends zombies; else restart it"
+    "another container, or what a dead process left behind: lease box gpu BOX --kill ends zombies; else restart it"
 )
 _XID_HINT = "lease doctor U22 says which Xid are the card's fault"
 _RENT = "bring the results home and rent another machine; tell the provider the card's UUID"
@@ -179,7 +179,7 @@ def _faults(card: Mapping[str, Any]) -> list[Health]:
 
 def _heat(card: Mapping[str, Any], samples: Sequence[Mapping[str, Any]], limits: Thresholds) -> list[Health]:
     if not samples:
-        return [Health(Level.WARN, "no sample could be taken", "lease gpu BOX again")]
+        return [Health(Level.WARN, "no sample could be taken", "lease box gpu BOX again")]
     found = [
         Health(
             Level.FAIL,

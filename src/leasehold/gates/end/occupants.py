@@ -27,7 +27,7 @@ def judge_occupants(run: str, found: Sequence[Occupant], unread: Sequence[str]) 
 def _judge(run: str, one: Occupant) -> Finding:
     pid, how = one.get("pid"), one_line(str(one.get("how", "")))[:_HOW_CHARS]
     what = f"{run}: pid {pid} ({one_line(str(one.get('command', '')))[:_HOW_CHARS]}) {how}"
-    hint = f"end it, or if a person knows that it is harmless: lease harmless {run} {pid}"
+    hint = f"end it, or if a person knows that it is harmless: lease run harmless {run} {pid}"
     if one.get("cleared"):
         return passes(f"{what}; a person called it harmless")
     if one.get("kind") == "reads":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from leasehold.kit.text.units import count
 from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 from leasehold.model.values.units import say_bytes
 
@@ -22,11 +23,11 @@ def judge_given_up(run: str, cell: str, covered: Sequence[Entry], present: Seque
     given_up = f"{run}/{cell}: given up by a person (waiver)"
     if not named:
         size = say_bytes(sum(int(entry["bytes"]) for entry in present))
-        here = f"; on the box: {count(len(present))}, {size}" if present else ""
+        here = f"; on the box: {count(len(present), 'file')}, {size}" if present else ""
         return passes(f"{given_up}{here}")
     more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
     verb = "is" if len(named) == 1 else "are"
-    what = f"{count(len(named))} on the box {verb} not covered: {', '.join(named[:_NAMED])}{more}"
+    what = f"{count(len(named), 'file')} on the box {verb} not covered: {', '.join(named[:_NAMED])}{more}"
     hint = (
         f"to keep: lease waive {run} {cell} --take-back, then lease pull {run} if the cell finished; "
         f"to give up: lease waive {run} {cell} once more, which copies and names what is there"
@@ -42,11 +43,6 @@ def judge_absent(run: str, cell: str) -> Finding:
     what = f"{run}/{cell}: given up by a person (waiver), but the run is no longer on the box: what it left is unknown"
     hint = f"mount the disk with our folder; if it is gone for good: lease waive {run} {cell} once more"
     return unknown(what, hint)
-
-
-def count(files: int) -> str:
-    """Format a number of files."""
-    return "1 file" if files == 1 else f"{files:,} files"
 
 
 def _stray(known: Entry | None, entry: Entry) -> str:

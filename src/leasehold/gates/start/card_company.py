@@ -32,7 +32,7 @@ def judge_company(job: Job, cards: Sequence[Mapping[str, Any]], limits: Toleranc
     busy = [(card, why) for card, why in ((card, _why_busy(card, limits)) for card in taken) if why]
     if named is not None and len(taken) < count:
         what = f"CUDA_VISIBLE_DEVICES={','.join(named)} shows {len(taken)} fitting cards; the job asks for {count}"
-        return [refuses(what, "name cards of this box, by number or UUID; lease gpu BOX lists them")]
+        return [refuses(what, "name cards of this box, by number or UUID; lease box gpu BOX lists them")]
     free = [str(card["index"]) for card in cards if not _why_busy(card, limits)]
     if not busy:
         which = f" (CUDA_VISIBLE_DEVICES={','.join(named)})" if named is not None else ""
@@ -91,4 +91,4 @@ def _say(one: Mapping[str, Any]) -> str:
 def _hint(count: int, free: Sequence[str]) -> str:
     if len(free) >= count:
         return f'card {", ".join(free)} is free: env: {{CUDA_VISIBLE_DEVICES: "{",".join(free[:count])}"}}'
-    return "lease gpu BOX (or nvidia-smi on it) shows who; wait, end it, or --skip-gate audit --because 'why'"
+    return "lease box gpu BOX (or nvidia-smi on it) shows who; wait, end it, or --skip-gate audit --because 'why'"

@@ -15,6 +15,7 @@ from leasehold.model.values.money import Money
 from leasehold.model.values.wording import ago
 
 from .never_rules import command_warnings, judge_commands
+from .refuge_contract import judge_refuge
 
 _IN_A_ROW = "if its cells run one after the other"
 _COUNT_CARDS = "how many cards the box has is not known: lease plan --cards N"
@@ -29,6 +30,7 @@ def judge_plan(job: Job, sheet: PlanSheet) -> Verdict:
     findings.append(_judge_tier(job, sheet, sheet.verb))
     if sheet.wishes.spot:
         findings += _judge_spot(sheet)
+    findings += judge_refuge(job, sheet)
     findings += _judge_clocks(sheet)
     findings += _judge_balance(sheet)
     return Verdict("plan", tuple(findings))
@@ -49,7 +51,7 @@ def warnings(job: Job, sheet: PlanSheet, now_unix: float) -> list[str]:
     cheaper = next((one for one in sheet.profile.verbs if one.kind == "cheaper"), None)
     if job.downloads and cheaper is not None:
         name = f"{cheaper.name} ({cheaper.native})" if cheaper.native else cheaper.name
-        said.append(f"{len(job.downloads)} downloads can come first in {name}, without the card: lease fetch")
+        said.append(f"{len(job.downloads)} downloads can come first in {name}, without the card: lease run fetch")
     if verb is not None:
         said += [f"not certain: {doubt}" for doubt in sheet.profile.doubts(verb, now_unix)]
         said += [f"after `{verb.name}` this still bills: {item}" for item in verb.still_billed]

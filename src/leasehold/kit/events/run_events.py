@@ -71,6 +71,15 @@ def occupied(why: Any) -> str:
     return "waiting: another process writes in its folders: %s" % why
 
 
+def _resumed_from(event: Event) -> str:
+    step = event.get("step")
+    at = "at step %s" % step if isinstance(step, int) else "from its newest state; its step is unknown"
+    return "%sattempt %s continues the work of %s %s (state %s, sha256 %s, from %s)" % (
+        whose(event), event.get("attempt"), event.get("box") or "another box", at, event.get("state"),
+        str(event.get("sha256"))[:12], event.get("place"),
+    )  # fmt: skip
+
+
 SENTENCES: Dict[str, Sentence] = {
     "run_opened": Sentence(
         lambda event: "caretaker started, pid %s" % event.get("pid"), "started", LOW, lambda event: "The run started."
@@ -94,6 +103,7 @@ SENTENCES: Dict[str, Sentence] = {
         "alarm",
         notice=lambda event: "Cell %s: %s" % (event.get("cell"), say_began(event)),
     ),
+    "resumed_from": Sentence(_resumed_from, "started"),
     "cell_pending": Sentence(lambda event: str(event.get("why"))),
     "cell_finished": Sentence(lambda event: "cell %s finished" % event.get("cell")),
     "cell_failed": Sentence(lambda event: "cell %s failed: %s" % (event.get("cell"), event.get("why")), "failed", HIGH),

@@ -124,5 +124,24 @@ SENTENCES: Dict[str, Sentence] = {
     ),
     "durable_progress": Sentence(lambda event: "durable copy: %s" % _copied(event)),
     "durable_waiting": Sentence(_waiting),
+    "publish_started": Sentence(lambda event: "publishing the results to %s" % event.get("to")),
+    "publish_progress": Sentence(lambda event: "publishing: %s" % _copied(event)),
+    "publish_retry": Sentence(
+        lambda event: "publishing was cut (%s); again in %.0f s" % (event.get("why"), float(event.get("again_s") or 0))
+    ),
+    "published": Sentence(
+        lambda event: (
+            "published: %s, %s, in %s"
+            % (count(int(event.get("files") or 0), "file"), event.get("how"), event.get("to"))
+        )
+    ),
+    "publish_failed": Sentence(
+        lambda event: (
+            "the results were NOT published to %s: %s; they can be pulled as usual"
+            % (event.get("to"), event.get("why"))
+        ),
+        "failed",
+        HIGH,
+    ),
     "durable_failed": Sentence(lambda event: "the durable copy FAILED: %s" % event.get("why"), "failed", HIGH),
 }

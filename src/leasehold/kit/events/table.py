@@ -8,7 +8,7 @@ from leasehold.kit.run.continued import is_setback
 from leasehold.kit.tables.topics import HIGH
 from leasehold.kit.text.safe_text import one_line
 
-from . import cluster_events, failure_events, run_events, setup_events
+from . import cluster_events, failure_events, refuge_events, run_events, setup_events
 from .sentence import Event, Sentence, whose
 
 NOTICE_CHARS = 600
@@ -18,6 +18,7 @@ SENTENCES: Dict[str, Sentence] = {
     **failure_events.SENTENCES,
     **setup_events.SENTENCES,
     **cluster_events.SENTENCES,
+    **refuge_events.SENTENCES,
 }
 
 

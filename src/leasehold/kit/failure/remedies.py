@@ -62,7 +62,7 @@ def leaving(cluster: bool = False, saved: str = "its checkpoint", run: str = "RU
         return "use another node (slurm: flags: [--exclude=NODE]); the run folder is on the cluster's shared disk"
     return (
         "leave this box; on another box the run starts at step 0 unless %s is copied there by hand: "
-        "lease handbook %s says how" % (saved, run)
+        "lease run handbook %s says how" % (saved, run)
     )
 
 

@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from .canonical_json import canonical
+from .canonical_json import sha256 as sha256_of
 from .file_layouts import words
 from .globbing import Found, Matches, matching
 from .paths import UnsafePath, check_name, check_relative, open_below
@@ -62,6 +63,15 @@ def assemble(
 def encode(manifest: Dict[str, Any]) -> bytes:
     """Encode a manifest in the one form that its hash is computed over."""
     return canonical(manifest)
+
+
+def contents_sha256(manifest: Dict[str, Any]) -> str:
+    """Return a digest of what a manifest names, without the times and places of one copy of it."""
+    rows = {
+        cell: sorted([entry["path"], entry["bytes"], entry["sha256"]] for entry in entries)
+        for cell, entries in manifest["cells"].items()
+    }
+    return sha256_of(canonical(rows))
 
 
 def parse(value: Any, run: str) -> Dict[str, Any]:

@@ -18,13 +18,14 @@ UNKNOWN = "its format does not state where it ends"
 _MOST_TRIED = 20
 _MOST_READ = 16 << 20  # of a pickle or a JSON file, to its end
 _MOST_HEADER = 100_000_000  # the limit of the safetensors library
-_LAST_WRITTEN = re.compile(  # Hugging Face, torch DCP, orbax, our own, Accelerate
+LAST_WRITTEN = re.compile(  # Hugging Face, torch DCP, orbax, our own, Accelerate
     r"(?:trainer_state\.json|\.metadata|_CHECKPOINT_METADATA|leasehold\.json|random_states_\d+\.pkl)\Z"
 )
-_PASSING = re.compile(r"(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|\Z)", re.I)
+PASSING = re.compile(r"(?:^|[._-])(?:tmp|temp|partial|incomplete)(?:[._-]|\Z)", re.I)
 
 _Files = List[Tuple[str, int]]  # names below a state, and when each was written
 _State = Tuple[str, _Files]
+NO_END_MARK = "the folder has no end mark, such as trainer_state.json"
 
 
 class Found(NamedTuple):
@@ -52,14 +53,19 @@ def variables(root: str, patterns: Sequence[str]) -> Tuple[Dict[str, str], List[
 
 def newest(root: str, pattern: str) -> Found:
     """Return the newest whole checkpoint whose path matches."""
-    states = sorted(_states(root, pattern).items(), key=_age, reverse=True)
+    states = sorted_states(_states(root, pattern))
     passed: List[Tuple[str, str]] = []
     for place, (path, files) in enumerate(states[:_MOST_TRIED]):
-        why = _why_not(root, path, files, states[place + 1] if place + 1 < len(states) else None)
+        why = why_not_whole(root, path, files, states[place + 1] if place + 1 < len(states) else None)
         if not why:
             return Found(path, tuple(passed))
         passed.append((path, why))
     return Found("", tuple(passed))
+
+
+def sorted_states(states: Dict[str, _Files]) -> List[_State]:
+    """Sort states, the newest first."""
+    return sorted(states.items(), key=_age, reverse=True)
 
 
 def _states(root: str, pattern: str) -> Dict[str, _Files]:
@@ -70,7 +76,7 @@ def _states(root: str, pattern: str) -> Dict[str, _Files]:
         return states
     for found in walk(root):
         parts = found.path.split("/")
-        if not found.is_file or any(_PASSING.search(part) for part in parts):
+        if not found.is_file or any(PASSING.search(part) for part in parts):
             continue
         for depth in range(1, len(parts) + 1):
             path = "/".join(parts[:depth])
@@ -87,8 +93,8 @@ def _age(state: _State) -> Tuple[int, List[Tuple[int, str]]]:
     return max(written for _, written in files), parts
 
 
-def _why_not(root: str, path: str, files: _Files, before: Optional[_State]) -> str:
-    """Return why a state cannot be used; empty if it is whole."""
+def why_not_whole(root: str, path: str, files: _Files, before: Optional[_State]) -> str:
+    """Return why a state cannot be used; empty if it is whole. Files are named below its path, one alone by no name."""
     place = os.path.join(root, path)
     names = sorted(name for name, _ in files)
     try:
@@ -98,8 +104,8 @@ def _why_not(root: str, path: str, files: _Files, before: Optional[_State]) -> s
 
 
 def _unclosed(names: List[str], before: Optional[_State]) -> str:
-    if not any(_LAST_WRITTEN.match(name) for name in names):
-        return "the folder has no end mark, such as trainer_state.json"
+    if not any(LAST_WRITTEN.match(name) for name in names):
+        return NO_END_MARK
     there = {re.sub(r"\d+", "0", name) for name in names}
     lacks = [name for name, _ in before[1] if re.sub(r"\d+", "0", name) not in there] if before else []
     return "%s, which %s has, is not there" % (lacks[0], before[0]) if lacks and before else ""

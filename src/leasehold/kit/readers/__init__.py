@@ -9,8 +9,6 @@ so that a process can drop its privileges in between.
 
 from __future__ import annotations
 
-import os
-import re
 from typing import Callable, Dict, Tuple
 
 from leasehold.kit.readers.base.bounded_file import Source, open_source
@@ -23,7 +21,7 @@ from leasehold.kit.readers.plain.npy import read_npy, read_npz
 from leasehold.kit.readers.plain.safetensors import read_safetensors
 from leasehold.kit.readers.plain.tar import read_tar
 from leasehold.kit.readers.torch.torch_zip import read_torch
-from leasehold.kit.tables.file_endings import guess_format
+from leasehold.kit.tables.file_endings import guess_kind
 
 __all__ = [
     "KINDS",
@@ -53,13 +51,6 @@ def read_source(source: Source, kind: str, limits: Limits = DEFAULT_LIMITS) -> R
     return reader(source, limits)
 
 
-def guess_kind(path: str) -> str:
-    """Return the kind that the file's name suggests; "bytes" when it suggests none."""
-    if path.lower().endswith(".bin"):  # a suffix of many formats; torch's by the names that its libraries use
-        return "torch" if _TORCH_BIN.match(os.path.basename(path)) else "bytes"
-    return guess_format(path) or _SUFFIXES.get(os.path.splitext(path)[1].lower(), "bytes")
-
-
 def _read_bytes(source: Source, limits: Limits) -> Reading:
     return Reading("bytes", source.size)  # open_source has refused an empty file
 
@@ -78,19 +69,3 @@ _READERS: Dict[str, Callable[[Source, Limits], Reading]] = {
     "bytes": _read_bytes,
 }
 KINDS: Tuple[str, ...] = tuple(_READERS)
-_TORCH_BIN = re.compile(
-    r"((diffusion_)?pytorch_model|adapter_model|training_args|optimizer|scheduler)\b", re.IGNORECASE
-)
-_SUFFIXES = {
-    ".json": "json",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".safetensors": "safetensors",
-    ".tar": "tar",
-    ".pt": "torch",
-    ".pth": "torch",
-    ".ckpt": "torch",
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
-from . import continued
+from . import continued, refuge_fold
 
 RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
 TERMINAL = (FINISHED, FAILED, STOPPED)
@@ -58,6 +58,11 @@ class CellState:
         self.diverged = 0  # the attempt that was ended because its loss was not finite
         self.occupied = ""  # processes that unexpectedly write in its folders; it waits for them
         self.began: List[Dict[str, Any]] = []  # where attempts after the first began, by their own counter
+        self.laid = ""  # epoch and name of the state from another box that its next attempt began with
+        self.arrived = 0  # the attempt that began with it
+        self.came: List[Dict[str, Any]] = []  # the boxes where it was before, with the state that each gave on
+        self.refuge: Dict[str, Dict[str, Any]] = {}  # the newest state in each place off the box
+        self.refuge_failed: Dict[str, Dict[str, Any]] = {}  # places that the last copy did not reach, and why
         self.leaves = ""  # the box that received it: the attempt here is ended, and then the cell is given back
 
     def as_dict(self) -> Dict[str, Any]:
@@ -81,6 +86,9 @@ class RunState:
         self.cause = ""  # durable: training finished, and its results are not where they outlive the box
         self.restarts = 0  # caretakers after the first
         self.left: Dict[str, Dict[str, Any]] = {}  # cells that moved to another box: {to, attempt}
+        self.published: Dict[str, Any] = {}  # {to, files, bytes, contents_sha256}, or {to, problem}
+        self.refuge: Dict[str, Any] = {}  # where checkpoints are copied: {places, home, every_s, keep}
+        self.fenced: Dict[str, Any] = {}  # the run belongs to another box: {epoch, ours, box, home}
 
     @property
     def terminal(self) -> bool:
@@ -290,6 +298,14 @@ def _began(run: RunState, event: Dict[str, Any]) -> None:
     cell.began = continued.kept(cell.began, event)
 
 
+def _resumed_from(run: RunState, event: Dict[str, Any]) -> None:
+    cell = _cell(run, event)
+    cell.laid = "%s-%s" % (event.get("epoch"), event.get("state"))
+    cell.arrived = event.get("attempt", 0)
+    chain = event.get("chain")
+    cell.came = [one for one in chain if isinstance(one, dict)] if isinstance(chain, list) else []
+
+
 def _cell_state(name: str) -> Any:
     def step(run: RunState, event: Dict[str, Any]) -> None:
         _cell(run, event).state = name
@@ -318,7 +334,7 @@ def _stop_requested(run: RunState, event: Dict[str, Any]) -> None:
 
 def _stopped(run: RunState, event: Dict[str, Any]) -> None:
     run.state = STOPPED
-    run.reason = event.get("reason", "")
+    run.reason, run.cause = event.get("reason", ""), event.get("cause", "")
     for cell in run.cells.values():
         if cell.state not in (FINISHED, FAILED):
             cell.state, cell.occupied = STOPPED, ""
@@ -366,6 +382,7 @@ _STEPS = {
     "alarm_cleared": _alarm,
     "nan_stop": _attempt_of("diverged"),
     "attempt_began": _began,
+    "resumed_from": _resumed_from,
     "cell_finished": _cell_state(FINISHED),
     "cell_failed": _cell_failed,
     "cell_pending": _cell_state("pending"),
@@ -374,4 +391,11 @@ _STEPS = {
     "stop_requested": _stop_requested,
     "run_stopped": _stopped,
     "resumed": _resumed,
+    "published": refuge_fold.published,
+    "publish_failed": refuge_fold.published,
+    "refuge_opened": refuge_fold.opened,
+    "refuge_copied": refuge_fold.copied,
+    "refuge_failed": refuge_fold.failed,
+    "refuge_fenced": refuge_fold.fenced,
+    "refuge_regained": refuge_fold.regained,
 }

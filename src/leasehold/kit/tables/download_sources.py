@@ -1,4 +1,4 @@
-"""The source of a download: a URL, or a repository of a hub with a revision and the wanted files."""
+"""The source of a download: a URL, a bucket's object or folder, or a repository of a hub with a revision and files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from urllib.parse import urlsplit, urlunsplit
 from leasehold.kit.files.paths import UnsafePath, check_relative
 
 HUBS = ("hf", "hf-dataset", "modelscope")
+BUCKET = "s3"
+ADDRESSES = ("url", BUCKET)  # kinds that bring no sizes and hashes of their own
 _HUB = re.compile(r"(hf|hf-dataset|modelscope):([^@:]+)(?:@([^:]+))?(?::(.+))?\Z", re.DOTALL)
 _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}\Z")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+-]*\Z")
 _NEAR = ("127.0.0.1", "localhost", "::1")
 
@@ -22,8 +25,8 @@ class BadSource(ValueError):
 class Source(NamedTuple):
     """One source of a download."""
 
-    kind: str  # url, or one of HUBS
-    name: str  # the URL, or org/name
+    kind: str  # url, s3, or one of HUBS
+    name: str  # the URL, bucket/key, or org/name
     revision: str = ""
     pattern: str = ""  # files of a repository; empty: all
 
@@ -34,9 +37,11 @@ class Source(NamedTuple):
 
 
 def parse_source(text: object) -> Source:
-    """Read https://…, hf:org/name[@revision][:files], hf-dataset:… or modelscope:…; raises BadSource."""
+    """Read https://…, s3://…, hf:org/name[@revision][:files], hf-dataset:… or modelscope:…; raises BadSource."""
     if not isinstance(text, str) or not text.strip() or any(ord(char) < 33 for char in text):
         raise BadSource("%r is not an address: spaces and control characters must be escaped" % (text,))
+    if text.startswith("s3://"):
+        return _bucket(text)
     hub = _HUB.match(text)
     if hub is None:
         return _url(text)
@@ -69,6 +74,17 @@ def is_near(url: str) -> bool:
     return urlsplit(url).hostname in _NEAR
 
 
+def _bucket(text: str) -> Source:
+    bucket, _, key = text[len("s3://") :].partition("/")
+    if not _BUCKET.match(bucket) or not key.strip("/"):
+        raise BadSource("%r names no bucket and key; write it like s3://bucket/key, or s3://bucket/folder/" % text)
+    try:
+        check_relative(key.rstrip("/"))
+    except UnsafePath as error:
+        raise BadSource(str(error)) from None
+    return Source(BUCKET, "%s/%s" % (bucket, key))
+
+
 def _url(text: str) -> Source:
     try:
         parts = urlsplit(text)
@@ -76,7 +92,7 @@ def _url(text: str) -> Source:
     except ValueError as error:
         raise BadSource("%r is not an address: %s" % (text, error)) from None
     if parts.scheme not in ("https", "http") or not host:
-        raise BadSource("%r is neither https://… nor %s" % (text, ", ".join("%s:…" % hub for hub in HUBS)))
+        raise BadSource("%r is neither https://…, s3://… nor %s" % (text, ", ".join("%s:…" % hub for hub in HUBS)))
     if parts.username or parts.password:
         raise BadSource("%s carries a user or password; job files are stored" % plain_url(text))
     if not parts.path or parts.path.endswith("/"):

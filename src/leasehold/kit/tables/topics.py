@@ -13,6 +13,7 @@ TOPICS: Dict[str, str] = {
     "remedy": "an attempt ended badly, and what is done about it",
     "stalled": "it makes no progress any more, or it ended far too early",
     "alarm": "a disk, memory, card or loss needs a look",
+    "refuge": "checkpoints cannot be copied off the box, or the run was given to another one",
     "preempt": "the platform takes the box away",
     "budget": "half, four fifths or all of the budget is used",
     "meter": "the run has ended and the box still bills: 15 min, 1 h, then every 4 h",

@@ -32,8 +32,8 @@ def say_binary(count: int) -> str:
 
 
 def count(things: float, word: str) -> str:
-    """Format a count with its noun: 1 file, 2 files."""
-    return "%d %s%s" % (things, word, "" if things == 1 else "s")
+    """Format a count with its noun: 1 file, 2,000 files."""
+    return "{:,} {}{}".format(int(things), word, "" if things == 1 else "s")
 
 
 def ago(seconds: float) -> str:

@@ -1,1 +1,1 @@
-"""Frames between home and box."""
+"""Frames between home and box, and opening an HTTP address."""

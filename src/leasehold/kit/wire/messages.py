@@ -76,6 +76,9 @@ class CellSeen(TypedDict, total=False):
     occupied: str
     began: List[Dict[str, Any]]
     leaves: str
+    laid: str
+    arrived: int
+    came: List[Dict[str, Any]]
     alive: bool
     held: bool
 
@@ -101,6 +104,7 @@ class _Folded(_Run, total=False):
     cause: str
     restarts: int
     left: Dict[str, Dict[str, Any]]
+    published: Dict[str, Any]
 
 
 class Status(_Folded, total=False):
@@ -138,6 +142,8 @@ class RunSeen(_Folded, total=False):
     holder: Holder
     journal: str
     unproven: bool
+    fence: Dict[str, Any]
+    progress: Optional[Dict[str, Any]]
     place: Dict[str, Any]
     notifies: bool
 

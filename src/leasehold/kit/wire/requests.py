@@ -151,7 +151,15 @@ class Items(OfRun):
     items: Sequence[Any]
 
 
-class Chart(OfRun):
+class Viewed(TypedDict, total=False):
+    """The box's stable view that files come from, and the checkpoint's path where only whole states are listed."""
+
+    view: str
+    states: str
+    begun: Sequence[Sequence[Any]]  # the files of states that home has begun to fetch
+
+
+class Chart(OfRun, Viewed):
     """List, hash and seal."""
 
     cells: Sequence[str]
@@ -160,14 +168,14 @@ class Chart(OfRun):
     look: bool
 
 
-class Fetch(Items):
+class Fetch(Items, Viewed):
     """Ranges [cell, path, offset, length, mtime_ns]."""
 
     pack: bool
     frame_bytes: int
 
 
-class Sums(OfCell):
+class Sums(OfCell, Viewed):
     """The hashes of one file's blocks."""
 
     path: str

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,17 +25,10 @@ from leasehold.model.run.receipt import (
 )
 
 from .allowed_signers import NO_TOUCH_REQUIRED, VERIFY_REQUIRED, AllowedSigners, SignersError, parse_signers
+from .phrase import Ask, require_phrase
 from .ssh_signature import MAX_FILE_BYTES, PRESENT, VERIFIED, WEBAUTHN, SignatureError, SshSignature, parse_signature
 
 NAMESPACE = "leasehold-approval"
-Ask = Callable[[str], str]
-
-
-def require_phrase(ask: Ask, question: str, phrase: str, undone: str = "nothing was done") -> None:
-    """Require a person to type a phrase after a question; any other answer refuses and names what was not done."""
-    answer = ask(f"{question}, type exactly:  {phrase}\n> ").strip()
-    if answer != phrase:
-        raise Refusal("approval.not_given", f"{answer!r} is not the phrase; {undone}")
 
 
 def new_request(readings: TeardownReadings) -> ApprovalRequest:
@@ -93,30 +85,6 @@ def signed(path: Path, signers: Path, enrolled: Mapping[str, float]) -> Approval
     _require_person(parsed, allowed, files)
     key = SigningKey(parsed.key_kind, parsed.fingerprint, parsed.flags, since_unix)
     return Approval(request, Strength.SIGNED, who, time.time(), key)
-
-
-_NO_TERMINAL_HINT = "from a script or agent: lease down … --request FILE, have a person sign it, then --approval FILE"
-
-
-def terminal_ask(question: str, hint: str = _NO_TERMINAL_HINT) -> str:
-    """Ask on the controlling terminal, not on stdin: a pipe cannot answer."""
-    try:
-        with open("/dev/tty", "r+b", buffering=0) as terminal:
-            terminal.write(question.encode())
-            answer = bytearray()
-            while not answer.endswith(b"\n"):
-                byte = terminal.read(1)
-                if not byte:
-                    break
-                answer += byte
-    except OSError:
-        windows = sys.platform == "win32"
-        raise Refusal(
-            "approval.no_terminal",
-            "typed approvals need a POSIX terminal" if windows else "there is no terminal to type on",
-            hint=hint,
-        ) from None
-    return answer.decode("utf-8", "replace")
 
 
 def _read_request(path: Path) -> tuple[ApprovalRequest, bytes]:

@@ -7,13 +7,15 @@ a new approval.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
-from leasehold.model.lease.lease import Lease
 from leasehold.model.run.receipt import APPROVAL_LIFE_S
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
 
 _ANSWERS = ("lease_parked", "lease_resumed", "lease_reopened")  # invalidates an earlier request to a person
 

@@ -5,34 +5,37 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leasehold.errors import LinkError, Refusal, UserError
 from leasehold.kit.files.paths import UnsafePath, check_name
-from leasehold.ledger import books, box_book
-from leasehold.lifecycle.approval.approve import terminal_ask
-from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import folder_on, unknown_box
-from leasehold.lifecycle.money.metering import cost_text
+from leasehold.ledger import box_book
+from leasehold.lifecycle.approval.phrase import terminal_ask
+from leasehold.lifecycle.machine.box import folder_on
 from leasehold.lifecycle.records.orders import BoxOrder, BoxWord
 from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry, Flavour
-from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT, placed
 from leasehold.model.platform.platform_signs import asked_of_box
 from leasehold.model.run.note import Note, Report
-from leasehold.model.run.verdict import Verdict
 from leasehold.model.values.money import HourlyPrice
-from leasehold.model.values.wording import ago
 from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.flavour import Patience, refuse_shell_only
 from leasehold.transport.paste import PastedSsh, parse_paste
 from leasehold.transport.ssh.host_keys import parse_fingerprint
 
+from .book_rows import find, lease_line, open_leases_on
 from .box_paths import refuse_durable, say_places
 from .check_box import examine
-from .first_contact import Contact, meet, say_dangers, say_finding
+from .dangers import say_dangers
+from .first_contact import Contact, meet, say_finding
 from .lease_notes import checked_amount, note_spot, tell
 from .platform_choice import Ask, pick_platform, refuse_unserved, say_signs, signs_of
 from .reboot_consent import forget
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
+    from leasehold.model.run.verdict import Verdict
 
 _SILENT = ("link.refused", "link.timeout", "link.no_such_host", "link.lost")
 
@@ -49,7 +52,7 @@ def add(
         checked_amount(order.balance)
     entry = _wanted(home, order, old if order.replace else None, report)
     box_book.refuse_duplicate(home.ledger, entry, replace=order.replace)
-    held = _open_leases(home, entry.name)
+    held = open_leases_on(home, entry.name)
     signs = signs_of(home, entry)
     if order.contact:
         contact = _contact(home, entry, order, patience, asked_of_box(signs.platforms))
@@ -83,28 +86,15 @@ def add(
     return entry
 
 
-def entries(home: Home) -> list[BoxEntry]:
-    """List the boxes of the book."""
-    return box_book.entries(home.ledger)
-
-
-def find(home: Home, name: str) -> BoxEntry:
-    """Return the box of this name."""
-    entry = box_book.find(home.ledger, name)
-    if entry is None:
-        raise unknown_box(home, name)
-    return entry
-
-
 def remove(home: Home, name: str, report: Report) -> BoxEntry:
     """Remove a box from the book; refuse while its meter counts."""
     entry = find(home, name)
-    held = _open_leases(home, name)
+    held = open_leases_on(home, name)
     if held:
         raise Refusal(
             "box.leased",
             f"{name} stays in the book: without it {held[0].id} would stop counting, and nobody could reach its runs",
-            seen="\n".join(_meter(home, lease) for lease in held),
+            seen="\n".join(lease_line(home, lease) for lease in held),
             hint=f"lease down {held[0].id}; if you stopped it in the console: lease down {held[0].id} --stopped",
         )
     forget(home, name, report)
@@ -122,11 +112,6 @@ def test(home: Home, name: str, report: Report, patience: Patience | None = None
         say_finding(finding, report)
     box_book.record(home.ledger, learnt, replace=True)
     return verdict
-
-
-def leases_on(home: Home, name: str) -> list[str]:
-    """List each open lease of a box: duration, cost, runs."""
-    return [_meter(home, lease) for lease in _open_leases(home, name)]
 
 
 def _check_name(home: Home, name: str) -> None:
@@ -253,20 +238,6 @@ def _refuse_other_machine(old: BoxEntry, entry: BoxEntry, lease: Lease) -> None:
 
 
 def _warn_of_twins(home: Home, entry: BoxEntry, report: Report) -> None:
-    for lease in _open_leases(home, entry.address):
+    for lease in open_leases_on(home, entry.address):
         text = f"{lease.id} is open on {entry.address} and counts by itself; runs --on {entry.name} open another lease"
         report(Note("warning", f"{text}: end it with lease down {lease.id}", {"lease": lease.id}))
-
-
-def _open_leases(home: Home, name: str) -> list[Lease]:
-    return [lease for lease in books.leases(home.ledger, only_open=True) if lease.box == name]
-
-
-def _meter(home: Home, lease: Lease) -> str:
-    now = time.time()
-    cost = f"{cost_text(home, lease, now)} so far at {lease.price}" if lease.price else "no price known"
-    runs = ", ".join(f"{run.run} ({run.state})" for run in books.runs(home.ledger, lease=lease.id)) or "no runs"
-    parked = f", parked for {ago(now - lease.since_unix)}" if lease.parked else ""
-    if lease.off_unknown:
-        parked = f", asked to stop {ago(now - lease.since_unix)} ago and not confirmed"
-    return f"{lease.id}: open for {ago(now - lease.opened_unix)}{parked}, {cost}; {runs}"

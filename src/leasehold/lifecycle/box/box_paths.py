@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+from typing import TYPE_CHECKING
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.home.home import Home
-from leasehold.model.lease.box import BoxEntry
 from leasehold.model.platform.placing import DEFAULT_ROOT, UNKNOWN_TIER, copies_to, copy_tier, holds, placed, tier_of
 from leasehold.model.platform.profile import YES, Profile, Tier
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.box import BoxEntry
 
 
 def refuse_durable(home: Home, entry: BoxEntry) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.machine.other_roots import attach_words, known_roots
 from leasehold.model.lease.box import BoxEntry, Flavour
 from leasehold.model.platform.placing import DEFAULT_ROOT
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
     from leasehold.platforms.contract import Engine
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import BoxError, LinkError
 from leasehold.gates.start.audit import judge_apart
 from leasehold.kit.text.units import local_day
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import only_plans, way_in
 from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.lease.box import BoxEntry, Flavour
@@ -18,11 +17,12 @@ from leasehold.model.run.verdict import Finding, Outcome, Verdict, passes, refus
 from leasehold.model.values.units import say_bytes
 from leasehold.transport.flavour import DoorReading, Patience, detect
 from leasehold.transport.openssh import SshTransport
-from leasehold.transport.process import LocalTransport
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import ProbeAnswer
+    from leasehold.lifecycle.home.home import Home
     from leasehold.platforms.contract import Engine
+    from leasehold.transport.process import LocalTransport
 
 
 # Leasehold's own minimum: a parcel, a journal and one small checkpoint must fit.

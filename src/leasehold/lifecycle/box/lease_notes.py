@@ -6,18 +6,20 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.ledger import books, box_book
-from leasehold.ledger.store import Ledger
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import unknown_box
 from leasehold.lifecycle.records.orders import BoxWord
-from leasehold.model.lease.lease import Lease
-from leasehold.model.platform.profile import Profile
 from leasehold.model.values.money import HourlyPrice, Money
 from leasehold.model.values.units import parse_size
+
+if TYPE_CHECKING:
+    from leasehold.ledger.store import Ledger
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
+    from leasehold.model.platform.profile import Profile
 
 _GIB = Decimal(1 << 30)  # the unit in which disks are sold, whatever the price list calls it
 

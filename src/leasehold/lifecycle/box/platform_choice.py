@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from leasehold.errors import Refusal, UserError
-from leasehold.facts.profiles import Shelf
 from leasehold.gates.start.platform_signs import SignReadings, judge_signs
 from leasehold.ledger import books, box_book
-from leasehold.lifecycle.approval.approve import terminal_ask
-from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.approval.phrase import terminal_ask
 from leasehold.lifecycle.machine.box import DEFAULT_PLATFORM, Box, folder_on, way_in, way_to
-from leasehold.lifecycle.records.orders import BoxOrder
 from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry
 from leasehold.model.platform.platform_signs import Match, pointed_to, read_address, say_seen
-from leasehold.model.platform.profile import Profile
 from leasehold.model.run.note import Note, Report
-from leasehold.transport.contract import Transport
 from leasehold.transport.openssh import SshAddress, SshTransport
+
+if TYPE_CHECKING:
+    from leasehold.facts.profiles import Shelf
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.lifecycle.records.orders import BoxOrder
+    from leasehold.model.platform.profile import Profile
+    from leasehold.transport.contract import Transport
 
 Ask = Callable[[str], str]
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, Refusal
 from leasehold.kit.text.units import local_day
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
-from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_called
-from leasehold.model.platform.profile import Profile
 from leasehold.model.run.note import Note, Report
-from leasehold.model.run.plan import Plan
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.machine.box import Box
+    from leasehold.model.platform.profile import Profile
+    from leasehold.model.run.plan import Plan
 
 _RESUME = "resume"
 

@@ -16,18 +16,20 @@ from leasehold.kit.run.run_state import FINISHED
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine import heard_again
+from leasehold.lifecycle.machine import heard_again, superseded
 from leasehold.lifecycle.machine.box import Box, gateway_of, way_to
 from leasehold.lifecycle.machine.leased_box import box_of
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.lease.trained_time import checked_work, with_progress
 from leasehold.model.run.refresh_turn import FleetTurn
 from leasehold.transport import sharing
-from leasehold.transport.contract import Link, Transport
 from leasehold.transport.wire import ask_status
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease, RunRecord
     from leasehold.platforms.contract import Engine
+    from leasehold.transport.contract import Link, Transport
+    from leasehold.transport.patience import WaitLimits
 
 from .fan_out import Call, fan_out
 from .health import STALE_BEAT_S, trouble
@@ -47,7 +49,8 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
 
     The caller may leave at any time: answers until then are recorded, and no more queries start.
     """
-    wanted = {record.lease for record in records}
+    left = superseded.left_behind(home)  # boxes that a run left while they were silent
+    wanted = {record.lease for record in records} | left
     leases = [lease for lease in leases_to_ask(home) if lease.id in wanted]
     off = {lease.box for lease in leases if not lease.open}  # these are not expected to answer
     boxes = _boxes(home, leases, patience_s)
@@ -56,17 +59,18 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
         box.rest = {lease.id for lease in box.leases} - live
     calls = [Call(name, box.gateway, box.ask) for name, box in boxes.items()]
     silent: dict[str, str] = {}
-    left = len(calls)
+    open_calls = len(calls)
     try:
         for turn in fan_out(calls):
             answers = {lease: answer for _, said in turn.heard for lease, answer in said.items()}
             for name, said in turn.heard:
                 silent.update((name, why) for why in said.values() if isinstance(why, str) and name not in off)
-            left -= len(turn.heard)
+            open_calls -= len(turn.heard)
+            _settle_left(home, leases, answers, left)
             slowest = max((asked_s for _, asked_s in turn.waiting), default=0.0)
             yield FleetTurn(
                 asked=len(calls),
-                answered=len(calls) - left - len(silent),
+                answered=len(calls) - open_calls - len(silent),
                 silent=dict(silent),
                 waiting=tuple(name for name, _ in sorted(turn.waiting, key=lambda one: -one[1])),
                 left_s=max(0.0, patience_s - slowest),
@@ -88,6 +92,7 @@ class _Box:
 
     way: Transport
     patience_s: float
+    limits: WaitLimits
     leases: list[Lease] = field(default_factory=list)
     clusters: dict[str, Box] = field(default_factory=dict)  # by lease: such a query must gather first
     links: list[Link | Engine] = field(default_factory=list)
@@ -140,10 +145,10 @@ class _Box:
             return {**said, **{run: {**said[run], **engine.observe.look(run), "age_s": 0} for run in stale}}
 
     def _lines(self, root: str, left_s: float) -> list[tuple[int, str]]:
-        ways = sharing.ways(self.way, left_s)
-        return sharing.first_answer(
-            ways, lambda way: ask_status(_Tracked(self, way.transport), root, min(way.patience_s, left_s))
-        )
+        def ask(way: sharing.Way) -> list[tuple[int, str]]:
+            return ask_status(_Tracked(self, way.transport), root, min(way.patience_s, left_s), self.limits)
+
+        return sharing.first_answer(sharing.ways(self.way, left_s), ask)
 
 
 class _NoWay:
@@ -173,7 +178,7 @@ def _boxes(home: Home, leases: list[Lease], patience_s: float) -> dict[str, _Box
     boxes: dict[str, _Box] = {}
     for lease in leases:
         if lease.box not in boxes:
-            boxes[lease.box] = _Box(_way(home, lease.box), patience_s)
+            boxes[lease.box] = _Box(_way(home, lease.box), patience_s, home.limits)
         boxes[lease.box].leases.append(lease)
         with contextlib.suppress(LeaseholdError):
             boxes[lease.box].clusters[lease.id] = box_of(home, lease)
@@ -219,6 +224,14 @@ def by_run(lines: list[tuple[int, str]]) -> dict[str, dict[str, object]]:
         elif isinstance(value, dict):
             found[str(value.get("run"))] = {**value, "age_s": age_s}
     return found
+
+
+def _settle_left(home: Home, leases: list[Lease], answers: dict[str, Answer], left: set[str]) -> None:
+    """Stop what still trains on a box that a run has left: its connection does so."""
+    for lease in leases:
+        if lease.id in left and isinstance(answers.get(lease.id), dict):
+            with contextlib.suppress(LeaseholdError):
+                box_of(home, lease).look_in().close()
 
 
 def _record(home: Home, leases: list[Lease], answers: dict[str, Answer], records: list[RunRecord]) -> frozenset[str]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.gates.start.sharing import SharedReading, Sight
 from leasehold.kit.text.safe_text import one_line
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, find_box
-from leasehold.model.platform.profile import Profile
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.platform.profile import Profile
     from leasehold.platforms.contract import Engine
 
 

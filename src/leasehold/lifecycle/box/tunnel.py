@@ -12,11 +12,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LinkError, UserError
 from leasehold.kit.text.safe_text import one_line
-from leasehold.lifecycle.machine.box import Box
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.machine.box import Box
 
 _OPEN_LIMIT_S = 30.0
 _ASK_TIMEOUT_S = 5.0

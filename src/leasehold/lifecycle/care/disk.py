@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import BoxError, Refusal, UserError
 from leasehold.gates.care.disk_plan import Judged, class_of, judge_units, pick
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.ending.run_proof import why_kept
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.box import Box
@@ -74,7 +74,7 @@ def free(home: Home, order: DiskOrder, ask: Ask, report: Report) -> tuple[DiskRe
     with box.connect() as engine:
         seen = _survey(home, box, engine, order, report)
         if not seen.picked:
-            raise Refusal("disk.nothing_to_free", f"nothing on {order.box} may go", hint=f"lease disk {order.box}")
+            raise Refusal("disk.nothing_to_free", f"nothing on {order.box} may go", hint=f"lease box disk {order.box}")
         report(Note("disk_picked", say_picked(seen, order), {"picked": [item.as_dict() for item in seen.picked]}))
         _have_typed(ask, _phrase(order, len(seen.picked)), _consequence(order))
         targets = [item.unit.as_target() for item in seen.picked]

@@ -1,4 +1,4 @@
-"""`lease forget`: remove a run from this home's lists; never while something of it could be lost or could bill."""
+"""`lease run forget`: remove a run from this home's lists; never while something of it could be lost or could bill."""
 
 from __future__ import annotations
 

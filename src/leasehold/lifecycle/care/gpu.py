@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
 from leasehold.gates.care.gpu_health import GpuReadings, Health, Level, judge_health, thresholds, worst
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.model.run.note import Note, Report

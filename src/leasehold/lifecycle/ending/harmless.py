@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import UserError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.leased_box import box_of
-from leasehold.model.lease.lease import RunRecord
+
+if TYPE_CHECKING:
+    from leasehold.model.lease.lease import RunRecord
 
 _IDENTITY = ("pid", "started", "boot")
 

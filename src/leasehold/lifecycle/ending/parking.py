@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from leasehold.errors import LeaseholdError, LinkError, Refusal, UserError
 from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, new_request, require_phrase
+from leasehold.lifecycle.approval.approve import new_request
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of

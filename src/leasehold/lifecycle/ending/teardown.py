@@ -12,6 +12,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
+from leasehold.kit.events.teardown_lines import not_home_lines, where_results_are
 from leasehold.kit.text.units import utc_day
 from leasehold.ledger import books, box_book
 from leasehold.lifecycle.approval.intents import approved_words, asked_before, still_approved
@@ -19,6 +20,7 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.machine.shared_meters import close_twins, twins_of
 from leasehold.lifecycle.money.metering import cost_text
+from leasehold.lifecycle.states.given_up import GivenUp, given_up
 from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT, placed
 from leasehold.model.platform.platform_wording import say_source
@@ -30,8 +32,8 @@ from leasehold.platforms.contract import BoxState, Landlord
 from leasehold.platforms.landlords.person import steps
 from leasehold.transport.early_calls import EarlyCalls
 
+from .not_home import all_promised_home, not_home
 from .teardown_readings import Look, neighbours, read_all
-from .teardown_words import not_home, where_results_are
 
 _POLL_LIMIT_S = 120.0
 
@@ -49,6 +51,12 @@ class TeardownPlan:
     cost: str = ""
     exports: tuple[str, ...] = ()
     clocks: tuple[str, ...] = ()  # what this verb starts, with dates
+    owed: tuple[GivenUp, ...] = ()  # runs with cells that have no receipt: what of them is home
+
+    @property
+    def deletes(self) -> bool:
+        """Return whether what is only on the box is gone for good after the verb."""
+        return bool(self.verb.deletes) or not self.verb.reversible
 
     def _tier(self, name: str) -> str:
         tier = next(tier for tier in self.profile.tiers if tier.name == name)
@@ -76,6 +84,7 @@ class TeardownPlan:
             "steps": steps(self.lease, self.verb),
             "not_coming_home": list(self.left_behind),
             "exports": list(self.exports),
+            "owed": [one.as_dict() for one in self.owed],
             "still_billed": list(self.verb.still_billed),
             "clocks": list(self.clocks),
             "facts": [f"{what}: {say_source(source, time.time())}" for what, source in self.profile.behind(self.verb)],
@@ -116,7 +125,16 @@ def plan_teardown(home: Home, lease: Lease, wanted: Wanted, look: Look | None = 
     return TeardownPlan(
         lease, profile, verb, readings, judge_teardown(readings), tuple(left), cost_text(home, lease, time.time()),
         tuple(record.home_since for record in records if record.home_since), tuple(clocks_after(profile, verb)),
+        _owed(home, lease, readings),
     )  # fmt: skip
+
+
+def _owed(home: Home, lease: Lease, readings: TeardownReadings) -> tuple[GivenUp, ...]:
+    """Read what is home of each run with cells that have no receipt, after the box's own report was recorded."""
+    there = {run.run: run.present for run in readings.runs if run.state != "absent"} if readings.reachable else {}
+    records = books.runs(home.ledger, lease=lease.id)
+    found = [given_up(home, lease, record, there.get(record.run)) for record in records]
+    return tuple(one for one in found if one is not None)
 
 
 def clocks_after(profile: Profile, verb: Verb) -> list[str]:
@@ -157,6 +175,8 @@ def tear_down(
     if said := asked_before(home, lease):
         report(Note("by_hand", said))
     plan = plan_teardown(home, lease, wanted, Look(report=report))
+    for one in plan.owed if not plan.verdict.passed else ():
+        report(Note("owed", "\n".join(one.words(time.time())), one.as_dict()))
     _require(plan.verdict, "teardown.refused", f"`{plan.verb.name}` on {lease.id} was refused; nothing was done")
     if begun and (begun["verb"], begun["evidence"]) == (plan.verb.name, plan.readings.evidence):
         if still_approved(begun, time.time()):
@@ -212,7 +232,7 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         time.sleep(1)
         state = landlord.poll(lease)
     if state is BoxState.GONE:
-        for line in not_home(plan.readings, plan.left_behind, plan.verb):
+        for line in not_home_lines(not_home(plan.readings, plan.left_behind), plan.deletes):
             report(Note("given_up", line))
         _close(home, lease, plan.verb.name, report)
     elif state is BoxState.PARKED:
@@ -220,7 +240,8 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
     elif state is BoxState.ASKED:
         home.ledger.append("verb_asked", lease=lease.id, verb=plan.verb.name)
         lines = "\n".join(f"  {n}. {step}" for n, step in enumerate(steps(lease, plan.verb), 1))
-        where = where_results_are(plan.readings, plan.left_behind, plan.verb)
+        lost = not_home(plan.readings, plan.left_behind)
+        where = where_results_are(all_promised_home(plan.readings), lost, plan.deletes)
         report(Note("by_hand", f"{where}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting"))
     else:
         _record_unknown(home, lease, plan, state, report)

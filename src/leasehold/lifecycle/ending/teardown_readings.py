@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.machine.shared_meters import twins_of
 from leasehold.lifecycle.results.verify import home_damage, sealed_entries
 from leasehold.model.lease.lease import Lease, RunRecord
+from leasehold.model.lease.trained_time import checked_work
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.note import Report, silent
 from leasehold.model.run.plan import plan_from_dict
@@ -126,6 +128,7 @@ def read_run(
         read = read_in_full(engine, record.run, suspects(readings.sealed, present, home_cells), look.report)
     _note_differing(home, record, readings, read)
     seen = rest["seen"]
+    _note_work(home, record, seen)
     left += left_behind(readings, present, rest)
     return replace(
         readings,
@@ -176,6 +179,19 @@ def _unread(run: str, seen: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     if seen.get("unproven"):
         found.append((f"its state is unknown: {one_line(str(seen.get('journal')))}", f"lease stop {run}"))
     return tuple(found)
+
+
+def _note_work(home: Home, record: RunRecord, seen: dict[str, Any]) -> None:
+    """Record the box's last report of trained time: what a waiver gives up is told from it."""
+    work = checked_work(seen.get("work"))
+    if not work or not record.owed():
+        return
+    known = json.loads(record.work_json) if record.work_json else {}
+    until = seen.get("changed_unix" if seen.get("terminal") else "now_unix")
+    more = {"progress": known["progress"]} if "progress" in known else {}
+    if isinstance(until, int | float) and math.isfinite(until):
+        more["until_unix"] = until  # by the box's clock, as the times of its states are
+    home.ledger.append("run_work", lease=record.lease, run=record.run, work={**work, **more})
 
 
 def _note_differing(home: Home, record: RunRecord, readings: RunReadings, read: ReadInFull) -> None:

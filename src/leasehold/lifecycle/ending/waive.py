@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from leasehold.errors import BoxError, LinkError, Refusal, UserError
-from leasehold.gates.end.waivers import count
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import count
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask
+from leasehold.lifecycle.approval.phrase import Ask
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.box import closed_on_failure
 from leasehold.lifecycle.machine.leased_box import box_of
@@ -168,7 +168,7 @@ def _salvage(home: Home, record: RunRecord, cell: str, place: Path, report: Repo
 def _warning(record: RunRecord, cell: str, promised: str, left: _Left) -> str:
     kept = sum(entry["salvaged"] for entry in left.files)
     salvaged = (
-        f"{count(kept)} {'was' if kept == 1 else 'were'} salvaged, unverified"
+        f"{count(kept, 'file')} {'was' if kept == 1 else 'were'} salvaged, unverified"
         if left.reached
         else "nothing there can be read, NOTHING was salvaged"
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from leasehold.kit.startup.home_folder import home_folder
 from leasehold.kit.text.redact import Redactor, in_environment
 from leasehold.ledger.store import Ledger
+from leasehold.transport.patience import ENDLESS, WaitLimits
 
 if TYPE_CHECKING:
     from leasehold.facts.profiles import Shelf
@@ -28,6 +29,7 @@ class Home:
     config: Path | None = None  # the user's own settings: profiles/ holds overlays
     project: Path | None = None  # where the command was typed
     links: Path | None = None  # connections that short queries share
+    limits: WaitLimits = ENDLESS  # how long this command waits for a silent box
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Home:

@@ -11,7 +11,7 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, closed_on_failure
 from leasehold.lifecycle.preflight.cluster_audit import judge_cluster
-from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper
+from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper, Skips
 from leasehold.lifecycle.project.code_tree import CodeTree
 from leasehold.lifecycle.project.resolve import run_id
 from leasehold.model.job.job import Job
@@ -45,6 +45,7 @@ class PodWish:
     plan: Plan
     secrets: Mapping[str, str]
     metered: bool = False  # an hour has a price
+    skips: Skips = Skips()
 
 
 def open_on_cluster(home: Home, box: Box, wish: PodWish, gatekeeper: Gatekeeper) -> Engine | None:

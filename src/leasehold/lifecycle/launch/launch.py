@@ -19,7 +19,7 @@ from leasehold.kit.events.run_events import woken
 from leasehold.kit.run import continued
 from leasehold.ledger import books
 from leasehold.lifecycle.box import reboot_consent
-from leasehold.lifecycle.box.first_contact import say_once
+from leasehold.lifecycle.box.dangers import say_once
 from leasehold.lifecycle.box.lease_notes import note_disks, note_reached, note_told, say_meter
 from leasehold.lifecycle.box.platform_choice import readings
 from leasehold.lifecycle.home.home import Home
@@ -32,6 +32,7 @@ from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
 from leasehold.lifecycle.preflight.secret_tier import record_place, refuse_shared, warn_shared
 from leasehold.lifecycle.project.code_tree import CodeTree
 from leasehold.lifecycle.project.resolve import Share, environment_of, resolve
+from leasehold.lifecycle.records.orders import Arrival, Bring, Where
 from leasehold.lifecycle.results import kept_code
 from leasehold.lifecycle.tell import handbook, notify
 from leasehold.model.job.job import Job
@@ -46,8 +47,9 @@ from leasehold.model.values.units import say_bytes
 from leasehold.transport.process import LocalTransport
 
 from .arrival import arrive
-from .cluster import PodWish, give_back, open_on_cluster
+from .cluster import PodWish, give_back
 from .earlier_run import as_begun, refuse_lost_thread
+from .open_box import open_box
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
 from .upload import upload
@@ -98,6 +100,7 @@ class LaunchOrder:
     trains: bool = True  # downloads alone need no smoke
     absent_on: str = ""  # a lease whose box answered that it does not know the run
     stored: Plan | None = None  # continue with this exact plan and the code that it began with
+    bring: Bring | None = None  # fetches what the run saved on other boxes
 
 
 def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], report: Report) -> tuple[Launch, Engine]:
@@ -116,33 +119,32 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
             again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
             wanted = resolve(job, tree.sha256, profile, again, order.share, tree.identity)
             plan = as_begun(ledger, still_promised(home, wanted), tree, report)
-        refuse_elsewhere(home, plan, box, order.absent_on)
+        leaves = order.absent_on or (order.bring.leaves(home, plan, Where(box.name, box.root)) if order.bring else "")
+        refuse_elsewhere(home, plan, box, leaves)
         before = books.run_called(ledger, plan.run)
-        engine = engine or _open(home, order, plan, report)
+        engine = engine or open_box(home, box, _wish(order, plan), report)
         lease = open_lease_on(home, box, order.price, engine)
         note_told(home, lease, order.balance, order.spot)
         note_reached(ledger, lease)
         say_once(home, box, profile, report)
         refuse_company(engine, plan, alongside=order.alongside)
-        state = engine.observe.look(plan.run)["state"]
+        before_start = engine.observe.look(plan.run)
+        state = before_start["state"]
         if state == "absent":
             plan = plan.with_code_of(wanted)  # the code that it began with, if it ever began, is gone
             if order.trains and not (order.again or order.alongside or order.share.part):
                 refuse_lost_thread(ledger, engine, plan, lease, tree, report)
-            arrive(home, lease, (box, engine), before, order.results, report)
-            gatekeeper = Gatekeeper(ledger, report, lease.id, plan.run, order.skips)
-            _pass_plan(home, order, engine, (job, tree), gatekeeper)
-            if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
-                gatekeeper.pass_through(judge_no_smoke(job.name, box.name, meter))
-            met = order.met or Met(engine)
-            signs = None if met.audit else readings(home.shelf(tree.project), box, bool(order.price or lease.price))
-            _pass_gates(replace(met, signs=signs), profile, (job, tree), gatekeeper, lease)
+            arrive(home, lease, (box, engine), None if leaves else before, order.results, report)
+            _admit(home, (order, plan, lease), engine, (job, tree), profile, report)
         else:
             meet(home, lease, (box, engine), report)
         if tree.data and state in ("absent", "failed", "stopped"):
             engine = upload(box, engine, tree.data, report)
+        arrival = _arrival((order, plan, lease), engine, profile, before_start, leaves)
+        moved = order.bring.lay(home, arrival, report) if order.bring and arrival.cells and order.trains else {}
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
-            facts, private, seen = _ask_to_start(home, (order, plan, lease), engine, profile, tree, state, report)
+            asked = (order, plan, lease)
+            facts, private, seen = _ask_to_start(home, asked, engine, profile, tree, state, moved, report)
     except BaseException as error:
         if engine is not None:
             if not isinstance(error, LinkError) and plan is not None:
@@ -157,12 +159,45 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
         "run_seen", lease=lease.id, run=plan.run, state=seen["state"], seq=known_seq, did=seen["did"],
         work=checked_work(seen.get("work")), trains_again=_train_again(seen, private["given_up"], report),
     )  # fmt: skip
+    if order.bring and (moved or leaves):
+        order.bring.started(home, arrival, report)
     return Launch(plan, lease, box, order.results, seen, known_seq), engine
+
+
+def _admit(
+    home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, job_tree: tuple[Any, CodeTree],
+    profile: Profile, report: Report,
+) -> None:  # fmt: skip
+    """Pass the gates of a box that does not know the run."""
+    order, plan, lease = asked
+    job, tree = job_tree
+    gatekeeper = Gatekeeper(home.ledger, report, lease.id, plan.run, order.skips)
+    _pass_plan(home, order, engine, job_tree, gatekeeper)
+    if order.trains and not job.smoke and (meter := say_meter(profile, lease)):
+        gatekeeper.pass_through(judge_no_smoke(job.name, order.box.name, meter))
+    met = order.met or Met(engine)
+    signs = None if met.audit else readings(home.shelf(tree.project), order.box, bool(order.price or lease.price))
+    _pass_gates(replace(met, signs=signs), profile, job_tree, gatekeeper, lease)
+
+
+def _arrival(
+    asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, profile: Profile, seen: RunSeen, leaves: str
+) -> Arrival:
+    """Describe what is about to start, and which cells have not begun on this box."""
+    order, plan, lease = asked
+    state = str(seen["state"])
+    anew = bool(leaves) and state in ("absent", "failed", "stopped")
+    new = tuple(cell for cell in plan.cells if anew or cell not in seen.get("cells", {}))
+    return Arrival(Where(order.box.name, order.box.root), engine, lease, profile, plan, new, order.results, state)
+
+
+def _wish(order: LaunchOrder, plan: Plan) -> PodWish:
+    return PodWish(plan, secret_values(plan.job), metered=bool(order.price), skips=order.skips)
 
 
 def _ask_to_start(
     home: Home, asked: tuple[LaunchOrder, Plan, Lease], engine: Engine, profile: Profile, tree: CodeTree,
-    state: str, report: Report,
+    state: str, moved: Mapping[str, Any], report: Report,
 ) -> tuple[dict[str, Any], dict[str, Any], StartAnswer]:  # fmt: skip
     """Push the code; have the box start, attach or resume; return the handbook's facts, what was sent, the answer."""
     order, plan, lease = asked
@@ -175,7 +210,7 @@ def _ask_to_start(
     stay = handbook.Stay(plan, lease, box, tree.project, order.results, order.job_file)
     facts = handbook.facts_of(home, stay, profile, len(private["notify"].get("channels", ())))
     version, given = leasehold.__version__, dict(order.share.given)
-    private = {**private, "handbook": facts, "who": whoami(), "version": version, "given": given}
+    private = {**private, **moved, "handbook": facts, "who": whoami(), "version": version, "given": given}
     private["given_up"] = [*books.find_run(home.ledger, plan.run).waived]
     private["alongside"] = order.alongside
     private["note_root"] = not isinstance(box.transport, LocalTransport)
@@ -205,31 +240,6 @@ def _look_for_life(home: Home, launched: Launch, seen: RunSeen, report: Report) 
         seen=f"state {seen['state']}, no caretaker on {launched.box.name}",
         hint="this box ends processes at logout: install tmux there, or `loginctl enable-linger`, then run again",
     )
-
-
-def _open(home: Home, order: LaunchOrder, plan: Plan, report: Report) -> Engine:
-    """Connect to the box; on a cluster, once the run's pod is up."""
-    gatekeeper = Gatekeeper(home.ledger, report, run=plan.run, skips=order.skips)
-    wish = PodWish(plan, secret_values(plan.job), metered=bool(order.price))
-    on_cluster = open_on_cluster(home, order.box, wish, gatekeeper)
-    return on_cluster or connect(home, order.box, report)
-
-
-def connect(home: Home, box: Box, report: Report) -> Engine:
-    """Open one connection, and report the host key of a box that was never met."""
-    first_contact = getattr(box.transport, "pinned", True) is False
-    engine = box.connect()
-    fingerprint = box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
-    if fingerprint:
-        home.ledger.append("host_pinned", box=box.name, fingerprint=fingerprint)
-        report(
-            Note(
-                "host_pinned",
-                f"first contact with {box.name}: host key {fingerprint} pinned",
-                {"fingerprint": fingerprint},
-            )
-        )
-    return engine
 
 
 def _refuse_shared(

@@ -8,7 +8,8 @@ from typing import Any
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, find_box
 from leasehold.lifecycle.project.code_tree import RESULTS
-from leasehold.lifecycle.project.resolve import read_job, run_id
+from leasehold.lifecycle.project.job_yaml import read_job
+from leasehold.lifecycle.project.resolve import run_id
 from leasehold.lifecycle.project.run_inputs import gather
 from leasehold.model.job.job import Job
 from leasehold.model.run.note import silent

@@ -101,7 +101,7 @@ def refuse_elsewhere(home: Home, plan: Plan, box: Box, absent_on: str) -> None:
         f"{known.run} {_standing(known)} {_place(other, box)}",
         seen=f"last seen {ago(time.time() - known.seen_unix)} ago" if known.seen_unix else "never seen there",
         hint=f"{on} {'resumes' if known.state in ('failed', 'stopped') else 'goes on with'} it; "
-        "lease run --again starts another here",
+        f"lease move {known.run} --to {box.name} takes its work here; lease run --again starts another here",
     )
 
 
@@ -119,7 +119,7 @@ def written_down(home: Home, plan: Plan, lease: Lease, tree: CodeTree, places: t
     facts: dict[str, Any] = {"job_file": job_file, **({} if known else {"git": git_facts(tree.project)})}
     _write(home, plan.run, lease, plan.as_dict(), project=str(tree.project), results=str(results), **facts)
     try:
-        yield known.seq if known else 0
+        yield known.seq if known and known.lease == lease.id else 0  # another box has another journal
     except (BoxError, LinkError):
         raise
     except LeaseholdError:

@@ -12,7 +12,7 @@ import leasehold
 from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.text.units import utc_minute
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.preflight.plan_inputs import profile_on

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from leasehold.errors import LinkError, UserError
@@ -13,6 +13,7 @@ from leasehold.ledger import box_book
 from leasehold.model.lease.box import K8S, LOCAL, PERSON, SSH, BoxEntry
 from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.openssh import SshAddress, SshTransport
+from leasehold.transport.patience import ENDLESS, WaitLimits
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.ssh import ssh_config
 
@@ -43,6 +44,7 @@ class Box:
     price: str = ""  # its price in the book
     durable: str = ""  # the book's folder for copies
     chosen: bool = False  # a person named its platform
+    limits: WaitLimits = field(default=ENDLESS, repr=False, compare=False)  # of the command that found it
 
     def connect(self) -> MachineEngine:
         """Open one connection; raise LinkError when the box cannot be reached.
@@ -55,7 +57,7 @@ class Box:
         first = getattr(self.transport, "met", True) is False
         if first:
             refuse_closed_door(self.transport, thorough=True)
-        engine = CaretakerEngine(_wire(self.transport, self.root, self.python_hint))
+        engine = CaretakerEngine(_wire(self))
         if first:
             cast(SshTransport, self.transport).note_met()
         return engine
@@ -83,31 +85,35 @@ class Box:
         from leasehold.transport.wire import ask_status
 
         ways = sharing.ways(self.transport, HANDSHAKE_TIMEOUT_S)
-        return sharing.first_answer(ways, lambda way: ask_status(way.transport, self.root, way.patience_s))
+        return sharing.first_answer(ways, lambda way: ask_status(way.transport, self.root, way.patience_s, self.limits))
 
     def _by(self, way: Way) -> MachineEngine:
         from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
         from leasehold.transport.wire import Wire
 
-        return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s))
+        return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s, self.limits))
 
 
-def _wire(transport: Transport, root: str, python_hint: str) -> Wire:
+def _wire(box: Box) -> Wire:
     """Open one connection; a transport that may break streams has another try."""
     from leasehold.transport.wire import Wire
 
-    for _ in range(getattr(transport, "tries", 1) - 1):
+    for _ in range(getattr(box.transport, "tries", 1) - 1):
         try:
-            return Wire(transport, root, python_hint)
+            return Wire(box.transport, box.root, box.python_hint, limits=box.limits)
         except LinkError as error:
             if error.code not in ("link.lost", "link.strange", "link.pod_over"):
                 raise
-            getattr(transport, "forget", lambda: None)()
-    return Wire(transport, root, python_hint)
+            getattr(box.transport, "forget", lambda: None)()
+    return Wire(box.transport, box.root, box.python_hint, limits=box.limits)
 
 
 def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -> Box:
     """Resolve the value of --on."""
+    return replace(_found(home, name, root, rehearse), limits=home.limits)
+
+
+def _found(home: Home, name: str, root: str, rehearse: bool) -> Box:
     if name == LOCAL:
         where = home.box_root("rehearsal" if rehearse else "local")
         if rehearse and root not in ("", str(where)):  # `down` deletes a rehearsal's folder: never a user's

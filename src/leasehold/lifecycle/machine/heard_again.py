@@ -15,13 +15,13 @@ from leasehold.errors import LeaseholdError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.kit.text.units import utc_day
 from leasehold.ledger import books, box_book
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.box import LOCAL
-from leasehold.model.lease.lease import Lease
 
 from .box import Box, closed_on_failure
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
     from leasehold.platforms.contract import Engine, MachineEngine
 
 
@@ -34,7 +34,7 @@ Answered = Callable[[Iterable[Mapping[str, Any]]], None]
 
 @dataclass(frozen=True)
 class ClosedBox(Box):
-    """The box of a closed lease: if it answers, the lease was closed by mistake or the box is on again."""
+    """The box of a closed lease, or one that a run left while it was silent: an answer from it is noticed."""
 
     answered: Answered = field(default=lambda runs: None)
     hush: Callable[[Engine], None] = field(default=lambda engine: None)

@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.machine import Same, compare, machine_read
 
-from .box import Box
 from .heard_again import doubtful, note_heard
 from .other_roots import known_roots
 from .shared_meters import met_before
 from .two_places import host_key
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
     from leasehold.platforms.contract import Engine
+
+    from .box import Box
 
 
 _LIVE = ("opened", "running", "stopping")

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books, box_book
-from leasehold.lifecycle.home.home import Home
-from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT
-from leasehold.model.platform.profile import Verb
 from leasehold.model.run.verdict import Finding, passes, refuses, unknown
 
-from .box import Box
-
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
+    from leasehold.model.platform.profile import Verb
     from leasehold.platforms.contract import Engine
+
+    from .box import Box
 
 _NAMED = 5  # folders named on one line; more are counted
 

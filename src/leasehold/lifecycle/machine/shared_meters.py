@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.money.budget import bills
-from leasehold.model.lease.lease import Lease
 from leasehold.model.lease.machine import Machine, Same, compare, machine_from_dict, machine_read
 from leasehold.model.run.note import Note, Report
 
-from .box import Box
 from .other_roots import known_roots
 from .two_places import host_key
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease
     from leasehold.platforms.contract import Engine
+
+    from .box import Box
 
 
 def read_machine(home: Home, box: Box, engine: Engine) -> Machine:

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.errors import Refusal
 from leasehold.gates.end.two_places import HomeFolder, PlaceReadings, doubts_of, judge_places, lie_on_box, refusal_words
 from leasehold.kit.run.processes import boot_id
-from leasehold.lifecycle.home.home import Home
-from leasehold.model.lease.lease import RunRecord
 from leasehold.model.lease.machine import Machine, machine_read
 from leasehold.model.run.note import Note, Report
-from leasehold.model.run.verdict import Finding
-
-from .box import Box
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import Witnessed
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import RunRecord
+    from leasehold.model.run.verdict import Finding
     from leasehold.platforms.contract import Engine
+
+    from .box import Box
 
 
 _LOOK_S = 60.0  # seconds that the box may search its folder for a note

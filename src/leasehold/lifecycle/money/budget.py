@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, Refusal
 from leasehold.kit.run.run_state import TERMINAL
 from leasehold.ledger import books
-from leasehold.ledger.store import Ledger, LedgerEvent
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.budget import Spending, Stay, for_the_box, mismatch, spending_of
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.billing_facts import LeaseFacts
 from leasehold.model.run.note import Note, Report
 
 from .platform_facts import facts_of
+
+if TYPE_CHECKING:
+    from leasehold.ledger.store import Ledger, LedgerEvent
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.lease import Lease, RunRecord
 
 
 def bills(lease: Lease) -> bool:

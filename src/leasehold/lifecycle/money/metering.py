@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease import meter
-from leasehold.model.lease.budget import Spending
-from leasehold.model.lease.lease import Lease, Segment
 from leasehold.model.lease.meter import Meter, read_meter
 from leasehold.model.lease.trained_time import work_of
 from leasehold.model.platform.billing_facts import LeaseFacts
-from leasehold.model.values.money import Money
 
 from .budget import bills, spending
 from .platform_facts import facts_of
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.lease.budget import Spending
+    from leasehold.model.lease.lease import Lease, Segment
+    from leasehold.model.values.money import Money
 
 _LIVE = ("running", "stopping", "unknown")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import Refusal, UserError
 from leasehold.gates.start.audit import AuditReadings, judge_audit, judge_cluster, lacks_room
-from leasehold.gates.start.environment import judge_credentials, judge_environment, verdict_of, wanted_modules
+from leasehold.gates.start.environment import judge_credentials, judge_environment, wanted_modules
 from leasehold.gates.start.platform_signs import SignReadings, judge_signs
 from leasehold.kit.events.gate_lines import gate_line
 from leasehold.kit.files.canonical_json import digest
@@ -189,17 +189,6 @@ def needs_environment(job: Job, tree: CodeTree) -> bool:
     """Return whether there is anything to check before launch: a framework or a GPU. After `setup`, the box checks."""
     elsewhere = job.slurm.get("image") or job.slurm.get("modules")  # its interpreter is not the login node's
     return not job.setup and not elsewhere and bool(job.gpu or wanted_modules(imported(tree, job.run)))
-
-
-def record_on_box(ledger: Ledger, lease: str, run: str, event: dict[str, Any]) -> Verdict:
-    """Record in the ledger, once, a verdict that the box reached after set-up, and return it."""
-    verdict = verdict_of(event.get("findings"))
-    known = ledger.events(run=run, kind="gate_judged")
-    if not any(row.data.get("box_seq") == event["n"] for row in known):
-        skipped = bool(event.get("skipped"))
-        where = {"box_seq": event["n"], "cell": str(event.get("cell")), "attempt": event.get("attempt")}
-        ledger.append("gate_judged", lease=lease, run=run, skipped=skipped, **where, **verdict.as_dict())
-    return verdict
 
 
 def passed_before(ledger: Ledger, lease: str, key: str) -> bool:

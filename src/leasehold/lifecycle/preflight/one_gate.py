@@ -22,10 +22,12 @@ from leasehold.lifecycle.machine.box import Box, find_box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.project.code_tree import RESULTS, CodeTree
 from leasehold.lifecycle.project.excluded import say_home_stays
-from leasehold.lifecycle.project.resolve import environment_of, read_job, refuse_unfilled, run_id
+from leasehold.lifecycle.project.job_yaml import read_job
+from leasehold.lifecycle.project.resolve import environment_of, refuse_unfilled, run_id
 from leasehold.lifecycle.project.run_inputs import gather
 from leasehold.lifecycle.smoke.log_lines import LogLines
-from leasehold.lifecycle.smoke.smoke import smoke, smoke_key
+from leasehold.lifecycle.smoke.passes import smoke_key
+from leasehold.lifecycle.smoke.smoke import smoke
 from leasehold.model.job.job import Job
 from leasehold.model.lease.box import K8S, LOCAL
 from leasehold.model.platform.plan_sheet import Wishes

@@ -43,3 +43,16 @@ def load(text: str, name: str, lines: dict[str, int]) -> Any:
     except bounded_yaml.YamlProblem as problem:
         where = f"{name}:{problem.line}" if problem.line else name
         raise UserError("job.invalid", f"{where}: {problem.what}", hint=problem.hint) from None
+
+
+def read_job(path: Path) -> Job:
+    """Read and check a job file."""
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        raise UserError(
+            "job.missing", f"there is no job file {path}", hint="lease init writes one for your project"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
+    return parse_text(text, str(path), path.parent)

@@ -17,22 +17,7 @@ from leasehold.model.platform.placing import copy_tier
 from leasehold.model.platform.profile import Profile
 from leasehold.model.run.plan import Plan
 
-from .job_yaml import parse_text
-
 _MARK = re.compile(r"(?<![\w-])FILL_IN(?!\w)")  # the placeholder of `lease init`
-
-
-def read_job(path: Path) -> Job:
-    """Read and check a job file."""
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise UserError(
-            "job.missing", f"there is no job file {path}", hint="lease init writes one for your project"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError("job.unreadable", f"{path}: {error}", hint="job files are UTF-8 text") from None
-    return parse_text(text, str(path), path.parent)
 
 
 def refuse_unfilled(job: Job, path: Path) -> None:

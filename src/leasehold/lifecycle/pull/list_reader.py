@@ -7,7 +7,7 @@ import json
 import os
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from leasehold.errors import HomeError, VerifyError
 from leasehold.kit.files.atomic import read_json, write_all
 from leasehold.kit.files.manifest import Listed, ManifestError, Row
 from leasehold.kit.files.paths import UnsafePath, join_checked
+from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.home.result_names import HomeNames, Probe, named
 from leasehold.lifecycle.pull.files.arrivals import NAME as ARRIVALS
 from leasehold.lifecycle.pull.files.incoming_file import Coming
@@ -25,8 +26,18 @@ from .scheduler import Desk
 NAME = "listing.jsonl"
 _OLDER_NAME = "listing.json"  # from versions that wrote it in one call
 _MOST_BYTES = 1 << 30
+_MOST_WORDS = 400
 
 Parts = Iterator[dict[str, Any] | bytes]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A file on the box that did not come, and why."""
+
+    cell: str
+    path: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,7 @@ class Asked:
     cells: list[str]
     patterns: list[str]
     quiet_s: float = -1.0  # of a live run: how long a file must have been unwritten; below 0 the run has ended
+    live: Mapping[str, Any] | None = None  # what more is asked of a chart of files that may still be written
 
 
 class Roster(Protocol):
@@ -105,12 +117,17 @@ class Unpacking:
         return b"".join(self._parts)
 
 
-def read_pieces(parts: Parts, roster: Roster) -> Iterator[ListPiece]:
-    """Yield the pieces of a chart's list, each checked; leave what follows the list in the parts."""
+def read_pieces(parts: Parts, roster: Roster, told: dict[str, Any] | None = None) -> Iterator[ListPiece]:
+    """Yield the pieces of a chart's list, each checked; leave what follows the list in the parts.
+
+    told receives what the box says at the end of its list.
+    """
     listed, left = Listed(), _MOST_BYTES
     for part in parts:
-        if not isinstance(part, bytes):
-            break  # {listed}: sums follow
+        if not isinstance(part, bytes):  # {listed}: sums follow
+            if told is not None:
+                told.update(part)
+            break
         unpacking = Unpacking("list of files", left)
         unpacking.add(part)
         text = unpacking.whole()
@@ -122,6 +139,14 @@ def read_pieces(parts: Parts, roster: Roster) -> Iterator[ListPiece]:
         roster.check((row[0], row[1]) for row in rows)
         yield ListPiece(rows, text)
     roster.complete()
+
+
+def left_out_of(told: Mapping[str, Any]) -> Iterator[LeftOut]:
+    """Check what an untrusted box says it left out; a path that could not come home is shown, never used."""
+    said = told.get("left")
+    for one in said if isinstance(said, list) else ():
+        if isinstance(one, list) and len(one) == 3 and all(isinstance(word, str) for word in one):
+            yield LeftOut(*(one_line(word)[:_MOST_WORDS] for word in one))
 
 
 class Intake:
@@ -194,6 +219,11 @@ def drop_changed(folder: Path, pieces: Iterable[ListPiece]) -> None:
     if gone:
         _forget(folder / ARRIVALS, {f"{cell}/{path}" for cell, path in gone})
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def begun_in(folder: Path) -> list[list[Any]]:
+    """List the files that an unfinished pull in this folder was fetching: cell, path, bytes, mtime_ns."""
+    return [[cell, path, *facts] for (cell, path), facts in _listed_before(folder).items()]
 
 
 def forget_marks(folder: Path) -> None:

@@ -117,12 +117,12 @@ class Desk:
             self.work.notify_all()
             self.bytes_came.notify()
 
-    def summed(self, number: int, sha256: str) -> None:
-        """Record that the box has hashed a whole file; an empty sum leaves the file out."""
+    def summed(self, number: int, sha256: str, why: str = "") -> None:
+        """Record that the box has hashed a whole file; an empty sum leaves the file out, and why."""
         with self.lock:
             file = self.files[number]
             if not sha256:
-                return self._skip(file)
+                return self._skip(file, why)
             file.sha256, file.upto = sha256, file.bytes
             first = self._by_sum.setdefault(sha256, file)
             places = self._at_home.places(sha256, file.bytes) if file.held else []
@@ -237,10 +237,10 @@ class Desk:
             self._open[file.number] = file
             self.work.notify()
 
-    def skip(self, file: Coming) -> None:
+    def skip(self, file: Coming, why: str = "") -> None:
         """Leave a file out."""
         with self.lock:
-            self._skip(file)
+            self._skip(file, why)
 
     def fail(self, error: BaseException) -> None:
         """End the pull with an error; the first error counts."""
@@ -310,9 +310,9 @@ class Desk:
             raise VerifyError("artifact.bad_manifest", f"the box names block {block} of {file.key}, which has none")
         return Piece(file, start, min(start + BLOCK_BYTES, file.bytes))
 
-    def _skip(self, file: Coming) -> None:
+    def _skip(self, file: Coming, why: str) -> None:
         if not file.skipped and not file.proved:
-            file.skipped = True
+            file.skipped, file.why = True, why
             self.absent -= not file.home
             self.home_bytes -= file.home.total
             self.total_bytes -= file.bytes

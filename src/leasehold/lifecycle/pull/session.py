@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from leasehold.errors import LinkError, VerifyError
+from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.pull.files.arrivals import Arrivals
 from leasehold.lifecycle.pull.files.incoming_file import Coming
 from leasehold.lifecycle.pull.files.local_copies import AtHome
@@ -22,6 +23,7 @@ from .list_reader import (
     Anything,
     Asked,
     Intake,
+    LeftOut,
     ListPiece,
     Parts,
     Place,
@@ -29,6 +31,7 @@ from .list_reader import (
     Unpacking,
     drop_changed,
     forget_marks,
+    left_out_of,
     read_pieces,
 )
 from .rate import Pace
@@ -53,11 +56,20 @@ class Pulled:
     manifest: bytes
     sums: dict[str, str]
     files: list[Coming]
+    unlisted: tuple[LeftOut, ...] = ()
 
     @property
     def total_bytes(self) -> int:
         """Return the total bytes."""
         return sum(file.bytes for file in self.files)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return what is on the box and did not come."""
+        skipped = [
+            LeftOut(file.cell, file.path, file.why or "it changed meanwhile") for file in self.files if file.skipped
+        ]
+        return (*self.unlisted, *(LeftOut(one.cell, one.path, one.why or "it changed meanwhile") for one in skipped))
 
     @property
     def home_names(self) -> dict[str, str]:
@@ -85,6 +97,12 @@ class Opened:
     talk: Chart
     parts: Parts  # what follows the list
     round_trip_s: float
+    told: dict[str, Any] = field(default_factory=dict)  # what the box says at the end of the list
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return what the box does not list, and why; complete with the list."""
+        return tuple(left_out_of(self.told))
 
 
 def open_chart(engine: Engine, asked: Asked, roster: Roster | None = None) -> Opened:
@@ -97,7 +115,11 @@ def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
     measured: list[float] = []
     measuring = threading.Thread(target=lambda: measured.append(_round_trip_s(engine)), daemon=True)
     measuring.start()
-    talk = engine.ranges.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
+    if asked.live is not None:
+        wish = {"patterns": asked.patterns, "quiet_s": asked.quiet_s, **asked.live}
+        talk: Chart = engine.ranges.live_chart(asked.run, asked.cells, wish)
+    else:
+        talk = engine.ranges.chart(asked.run, asked.cells, asked.patterns, asked.quiet_s, look=look)
     parts = iter(talk)
     seen = _seen(next(parts, {})) if look else cast("RunSeen", {})
     return Begun(talk, parts, seen, measuring, measured)
@@ -105,7 +127,8 @@ def begin_chart(engine: Engine, asked: Asked, *, look: bool = False) -> Begun:
 
 def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
     """Read the beginning of a chart's list."""
-    pieces = read_pieces(begun.parts, roster or Anything())
+    told: dict[str, Any] = {}
+    pieces = read_pieces(begun.parts, roster or Anything(), told)
     try:
         first = next(pieces, None)
     except VerifyError:
@@ -113,7 +136,7 @@ def open_list(begun: Begun, roster: Roster | None = None) -> Opened:
         raise
     begun.measuring.join()
     round_trip_s = begun.measured[0] if begun.measured else 0.0  # a lost link is reported by the code that needs it
-    return Opened(first, pieces, begun.talk, begun.parts, round_trip_s)
+    return Opened(first, pieces, begun.talk, begun.parts, round_trip_s, told)
 
 
 def _seen(part: dict[str, Any] | bytes) -> RunSeen:
@@ -177,7 +200,8 @@ def _pull(engine: Engine, opened: Opened, place: Place, way: Way, pace: Pace, re
     text = f"pulled {count} {'file' if count == 1 else 'files'}, {say_bytes(size)}"
     more = f"; {say_bytes(pace.fetched_bytes)} over the wire" if pace.fetched_bytes != size else ""
     report(Note("pulled", text + more, {"files": count, "bytes": size, "fetched_bytes": pace.fetched_bytes}))
-    return Pulled(manifest, {file.key: file.sha256 for file in kept}, desk.files)
+    sums = {file.key: file.sha256 for file in kept}
+    return Pulled(manifest, sums, desk.files, opened.left_out)
 
 
 def _run(engine: Engine, desk: Desk, chart: _Chart, streams: Streams) -> bytes:
@@ -239,5 +263,5 @@ class _Chart:
                 continue
             if "file" in part:
                 desk.hashed(int(part["file"]), int(part["upto"]), part["zeros"], part["copies"])
-            for number, sha256 in part.get("sums", ()):
-                desk.summed(int(number), str(sha256))
+            for number, sha256, *why in part.get("sums", ()):
+                desk.summed(int(number), str(sha256), one_line(str(why[0])) if why else "")

@@ -56,6 +56,7 @@ class Way:
     round_trip_s: float = 0.0
     limit_bytes_per_s: float = 0.0
     lenient: bool = False  # leave out files that change meanwhile
+    view: str = ""  # of the box's stable view, where the files come from one
 
 
 class Streams:
@@ -258,13 +259,16 @@ class Streams:
             + [True] * piece.file.sealed
             for piece in batch.pieces
         ]
-        limit, far = self._way.limit_bytes_per_s, self._far
+        limit, far, view = self._way.limit_bytes_per_s, self._far, self._way.view
         packing = self._packing.setdefault(number, Packing(engine.heard_bytes)) if far else None
         pack = packing is not None and packing.wanted(engine.heard_bytes)
         frame_bytes = min(CHUNK_BYTES, max(8 << 10, int(limit / 8))) if limit else CHUNK_BYTES // (4 if far else 1)
         self._underway.begin(number, landing)
         try:
-            for chunk in engine.ranges.fetch(self._way.run, items, pack=pack, frame_bytes=frame_bytes):
+            came = engine.ranges.fetch(
+                self._way.run, items, pack=pack, frame_bytes=frame_bytes, **({"view": view} if view else {})
+            )
+            for chunk in came:
                 if self._desk.closed:
                     break
                 self._limiter.pass_through(len(chunk))
@@ -298,7 +302,7 @@ class Streams:
         if len(files) > 1:
             return
         if self._way.lenient:
-            self._desk.skip(files.pop())
+            self._desk.skip(files.pop(), error.message)
             return
         raise error
 
@@ -310,7 +314,8 @@ class Streams:
 
     def _mend(self, engine: Engine, file: Coming) -> None:
         """Find the blocks that differ from the box's, and request only those again; if none differs, the whole file."""
-        theirs = engine.ranges.sums(self._way.run, file.cell, file.path)
+        view = {"view": self._way.view} if self._way.view else {}
+        theirs = engine.ranges.sums(self._way.run, file.cell, file.path, **view)
         bad: list[tuple[int, int]] = []
         for number, start in enumerate(range(0, file.bytes, BLOCK_BYTES)):
             end = min(start + BLOCK_BYTES, file.bytes)

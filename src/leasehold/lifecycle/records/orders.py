@@ -5,13 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from leasehold.model.run.at_home import ArtifactAtHome, StateAtHome, artifact_from, state_from
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
     from leasehold.lifecycle.project.code_tree import CodeTree
     from leasehold.model.job.job import Job
+    from leasehold.model.lease.lease import Lease
+    from leasehold.model.platform.profile import Profile
+    from leasehold.model.run.note import Report
     from leasehold.model.run.plan import Plan
     from leasehold.model.run.receipt import Receipt
+    from leasehold.platforms.contract import Engine
+
+
+class Where(NamedTuple):
+    """A box by its name here, and our folder on it."""
+
+    box: str
+    root: str
+
+
+class Arrival(NamedTuple):
+    """A run about to start on a box that has passed the gates, over an open connection."""
+
+    where: Where
+    engine: Engine
+    lease: Lease
+    profile: Profile
+    plan: Plan
+    cells: tuple[str, ...]  # those that have not begun there
+    results: Path
+    state: str = "absent"  # of the run there, before this start
+
+
+class Bring(Protocol):
+    """Bring the work that a run did on other boxes to the one where it starts next."""
+
+    def leaves(self, home: Home, plan: Plan, where: Where) -> str:
+        """Return the lease that the run may leave to go there; empty: it stays where it is."""
+
+    def lay(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
+        """Lay the newest states before the start; return what the box needs to know at its start. May be repeated."""
+
+    def started(self, home: Home, arrival: Arrival, report: Report) -> None:
+        """Record that the run goes on there. May be repeated."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +81,23 @@ class RunOrder:
     stored: Plan | None = None  # continue with this exact plan: `lease resume`
     at_risk_s: float = 600.0  # how much finished work may lie on a box alone while the sweep's others go on
     patience_s: float = 0.0  # seconds to wait for a silent box; 0 is as long as it takes a person to notice
+    bring: Bring | None = None  # fetches what the run saved on other boxes
+
+
+@dataclass(frozen=True)
+class MoveOrder:
+    """The parameters of `lease move`."""
+
+    word: str
+    to: str
+    root: str = ""
+    platform: str = ""
+    price: str = ""
+    grace_s: float = 30.0  # for the last save on the box that is left
+    detach: bool = False
+    from_start: bool = False  # begin at step 0 if no state is found
+    skip_gates: tuple[str, ...] = ()
+    because: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,10 +122,36 @@ class Evacuation:
     new_files: int
     at_unix: float
     state: str = "running"  # the run's state then; everything that an ended run left is taken
+    artifacts: tuple[ArtifactAtHome, ...] = ()  # how far each promise is home
+    states: tuple[StateAtHome, ...] = ()  # of each cell, the newest whole state that came
+    reason: str = ""  # why the run ended so
+    kept: bool = True  # it has ended, or its caretaker gives signs of life
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields for --json."""
-        return dict(vars(self))
+        listed = {name: [one.as_dict() for one in getattr(self, name)] for name in ("artifacts", "states")}
+        return {**vars(self), **listed}
+
+
+def evacuation_from(value: Mapping[str, Any]) -> Evacuation:
+    """Read back the output of `as_dict`."""
+    artifacts = tuple(artifact_from(one) for one in value.get("artifacts", ()))
+    states = tuple(state_from(one) for one in value.get("states", ()))
+    return Evacuation(**{**value, "artifacts": artifacts, "states": states})
+
+
+@dataclass(frozen=True)
+class PullOutcome:
+    """What a pull brought: a receipt for finished cells, copies without one of the others, or both."""
+
+    run: str
+    receipt: Receipt | None = None
+    evacuated: Evacuation | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether a receipt covers all that the run promised."""
+        return self.receipt is not None and self.evacuated is None
 
 
 @dataclass(frozen=True)
@@ -111,7 +194,7 @@ class BoxWord:
 
 @dataclass(frozen=True)
 class DiskOrder:
-    """The parameters of `lease disk`."""
+    """The parameters of `lease box disk`."""
 
     box: str
     free_bytes: int = 0

@@ -161,7 +161,7 @@ class _Homecoming:
             keep_origin(self.ledger, self.record.run, self.plan.tree, self.folders.partial)
             receipt = write_receipt(
                 self.folders.partial, self.plan, manifest, pulled.manifest, seen, self.report, proved=pulled.sums,
-                names=pulled.home_names,
+                names=pulled.home_names, box=self.record.box,
             )  # fmt: skip
         except VerifyError as error:
             if error.code != "artifact.unsealable":  # nothing that came from them is suspect

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.errors import RunFailed, VerifyError
+from leasehold.errors import BoxError, RunFailed, VerifyError
 from leasehold.kit.files import manifest as manifests
 from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.files.paths import join_checked
+from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.home.result_names import HomeNames, Probe
 from leasehold.lifecycle.pull.list_reader import Asked, Place
@@ -25,6 +28,7 @@ from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan, plan_from_dict
 from leasehold.model.values.units import say_bytes
 
+from .at_home import artifacts_at_home, kept_entries, states_at_home
 from .bring_home import PullWish
 from .evidence import pull_evidence
 from .git_origin import keep_origin
@@ -32,6 +36,7 @@ from .result_folders import Folders, private
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import RunSeen
+    from leasehold.model.run.at_home import ArtifactAtHome
     from leasehold.platforms.contract import Engine
 
 
@@ -49,30 +54,49 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, 
     folders.make()
     private(folders.evacuated.parent)
     plan = plan_from_dict(json.loads(record.plan_json))
+    view = f"pull-{os.urandom(6).hex()}"
     with folders.one_at_a_time(report):
         seen = engine.observe.look(record.run)
+        if seen["state"] == "absent":
+            hint = f"is its disk mounted? lease doctor {record.run}"
+            raise BoxError("run.absent", f"{record.box} answers and has no run {record.run}", hint=hint)
         ended = bool(seen["terminal"])
-        cells = [cell for cell in plan.cells if not ended or seen["cells"].get(cell, {}).get("state") != "finished"]
+        cells = [cell for cell in plan.cells if seen["cells"].get(cell, {}).get("state") != "finished"]
         if ended:
             _keep_evidence(ledger, engine, plan, folders, seen)
-        asked = Asked(record.run, cells, _patterns(plan, ended=ended), 0.0 if ended else _QUIET_S)
+        live = {} if ended else {"view": view}
+        asked = Asked(record.run, cells, _patterns(plan, ended=ended), 0.0 if ended else _QUIET_S, live)
         opened = open_chart(engine, asked)
         if opened.first is None:
             opened.talk.leave()
-            if ended:
-                return _nothing_left(record, folders, str(seen["state"]), report)
+            if ended or opened.left_out:
+                standing = artifacts_at_home(record, plan, folders, cells, opened.left_out)
+                return _nothing_left(record, folders, seen, (standing, report))
             raise RunFailed(
                 "run.unfinished",
                 f"{record.run} goes on and has finished no artifact or checkpoint yet",
                 hint=f"lease watch {record.run}; what it promises is looked for in $LEASE_OUT",
             )
-        way = Way(record.run, wish.more, opened.round_trip_s, wish.limit_bytes_per_s, lenient=True)
+        limit = wish.limit_bytes_per_s
+        way = Way(record.run, wish.more, opened.round_trip_s, limit, lenient=True, view=str(live.get("view", "")))
         coming = folders.evacuated / _COMING
         place = Place(coming, folders.roofs, folders.check_room)
         pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)
         if not ended:  # a run that has finished nothing yet creates no folder here
             _keep_evidence(ledger, engine, plan, folders, seen)
-        return _record(ledger, record, folders, (pulled, str(seen["state"])), report)
+        done = _record(ledger, record, folders, (pulled, seen), report)
+        standing = artifacts_at_home(record, plan, folders, cells, pulled.left_out)
+        done = replace(done, artifacts=standing, states=states_at_home(plan, folders, cells))
+        report(Note("evacuated", _words(done, pulled), done.as_dict()))
+        return done
+
+
+def nothing_yet(record: RunRecord, engine: Engine) -> Evacuation:
+    """Return what is home of a run whose unfinished cells have written nothing yet: of these, nothing."""
+    folders, seen = Folders(Path(record.results), record.run), engine.observe.look(record.run)
+    plan = plan_from_dict(json.loads(record.plan_json))
+    cells = [cell for cell in plan.cells if seen["cells"].get(cell, {}).get("state") != "finished"]
+    return replace(_evacuation(record, folders, seen), artifacts=artifacts_at_home(record, plan, folders, cells, ()))
 
 
 def _keep_evidence(ledger: Ledger, engine: Engine, plan: Plan, folders: Folders, seen: RunSeen) -> None:
@@ -81,20 +105,26 @@ def _keep_evidence(ledger: Ledger, engine: Engine, plan: Plan, folders: Folders,
     keep_origin(ledger, plan.run, plan.tree, folders.evacuated)
 
 
-def _nothing_left(record: RunRecord, folders: Folders, state: str, report: Report) -> Evacuation:
-    """Report an ended run that wrote no file: it has at least its journal and its logs."""
-    text = f"{record.run} {state} and left no file in its $LEASE_OUT; its logs and journal: {folders.evacuated}"
-    done = Evacuation(record.run, str(folders.evacuated), 0, 0, 0, time.time(), state)
+def _nothing_left(
+    record: RunRecord, folders: Folders, seen: RunSeen, told: tuple[tuple[ArtifactAtHome, ...], Report]
+) -> Evacuation:
+    """Report a run of which no file can be taken: it has at least its journal and its logs."""
+    state, (standing, report) = str(seen["state"]), told
+    wrote = "no file that can be taken" if any(one.left for one in standing) else "no file"
+    text = f"{record.run} {state} and left {wrote} in its $LEASE_OUT; its logs and journal: {folders.evacuated}"
+    if not seen["terminal"]:
+        text = f"{record.run} goes on, and no file of it can be taken now"
+    done = replace(_evacuation(record, folders, seen), artifacts=standing)
     report(Note("evacuated", text, done.as_dict()))
     return done
 
 
 def _record(
-    ledger: Ledger, record: RunRecord, folders: Folders, came: tuple[Pulled, str], report: Report
+    ledger: Ledger, record: RunRecord, folders: Folders, came: tuple[Pulled, RunSeen], report: Report
 ) -> Evacuation:
     """Replace older copies by what came, and record in the ledger what the box no longer holds alone."""
-    pulled, state = came
-    known = _entries(folders.evacuated, record.run)
+    pulled, seen = came
+    known = kept_entries(folders.evacuated, record.run)
     fresh = _sealed(pulled, record.run)
     new = sorted(key for key, entry in fresh.items() if known.get(key, {}).get("sha256") != entry["sha256"])
     names = _names(known, folders.evacuated)
@@ -106,6 +136,7 @@ def _record(
             target = join_checked(str(folders.evacuated / "cells" / file.cell), name)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.replace(file.target, target)  # only a proved copy replaces the one before it
+            _keep_time(target, file.mtime_ns)
     cells: dict[str, list[dict[str, Any]]] = {}
     for key, entry in sorted({**known, **fresh}.items()):
         cells.setdefault(key.split("/", 1)[0], []).append(entry)
@@ -113,17 +144,32 @@ def _record(
     write_atomic(str(folders.evacuated / "manifest.json"), manifests.encode(kept))
     shutil.rmtree(folders.evacuated / _COMING, ignore_errors=True)
     size = sum(int(entry["bytes"]) for entry in fresh.values())
-    done = Evacuation(record.run, str(folders.evacuated), len(fresh), size, len(new), time.time(), state)
+    done = replace(_evacuation(record, folders, seen), files=len(fresh), bytes=size, new_files=len(new))
     if new:
         ledger.append(
             "evacuated", lease=record.lease, run=record.run, place=done.place, files=done.files, bytes=size,
             new=new[:_NAMED], new_files=len(new),
         )  # fmt: skip
-    skipped = sum(1 for file in pulled.files if file.skipped)
-    left = f"; {skipped} changed meanwhile and were left" if skipped else ""
-    text = f"evacuated {done.files} files, {say_bytes(size)} ({len(new)} new){left}: {done.place}"
-    report(Note("evacuated", text, done.as_dict()))
     return done
+
+
+def _evacuation(record: RunRecord, folders: Folders, seen: RunSeen) -> Evacuation:
+    reason = one_line(str(seen.get("reason") or ""))
+    kept = bool(seen["terminal"] or seen.get("caretaker_alive"))
+    place, state = str(folders.evacuated), str(seen["state"])
+    return Evacuation(record.run, place, 0, 0, 0, time.time(), state, reason=reason, kept=kept)
+
+
+def _words(done: Evacuation, pulled: Pulled) -> str:
+    left = f"; {len(pulled.left_out)} could not be taken" if pulled.left_out else ""
+    return f"evacuated {done.files} files, {say_bytes(done.bytes)} ({done.new_files} new){left}: {done.place}"
+
+
+def _keep_time(target: str, mtime_ns: int) -> None:
+    """Give a copy the time at which the trainer wrote it: the newest state is found by that."""
+    with contextlib.suppress(OSError):
+        if os.stat(target).st_nlink == 1:  # a link is another copy's too
+            os.utime(target, ns=(mtime_ns, mtime_ns))
 
 
 def _sealed(pulled: Pulled, run: str) -> dict[str, dict[str, Any]]:
@@ -152,12 +198,3 @@ def _patterns(plan: Plan, *, ended: bool) -> list[str]:
     if ended and not plan.job.scratch:
         return ["**"]
     return [*plan.patterns, *([path, f"{path}/**"] if path else [])]
-
-
-def _entries(folder: Path, run: str) -> dict[str, dict[str, Any]]:
-    """Return the entries of what was evacuated before, by cell/path."""
-    try:
-        cells = manifests.parse(json.loads((folder / "manifest.json").read_bytes()), run)["cells"]
-    except (OSError, ValueError, RecursionError, manifests.ManifestError):
-        return {}
-    return {f"{cell}/{entry['path']}": entry for cell, entries in cells.items() for entry in entries}

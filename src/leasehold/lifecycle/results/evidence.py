@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leasehold.kit.files.rings import LEVELS
-from leasehold.model.run.plan import Plan
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import RunSeen
+    from leasehold.model.run.plan import Plan
     from leasehold.platforms.contract import Engine
 
 

@@ -6,13 +6,15 @@ import contextlib
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.files.atomic import write_json
-from leasehold.ledger.store import Ledger
 
 from . import kept_code
 from .evidence import FOLDER
+
+if TYPE_CHECKING:
+    from leasehold.ledger.store import Ledger
 
 CODE, GIT = "code.tar.gz", "git.json"
 _LIMIT_S = 20.0

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.files.code_tree import read_tree_text
-from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.project.code_tree import CodeTree
+
+if TYPE_CHECKING:
+    from leasehold.ledger.store import Ledger
 
 MOST_BYTES = 64 << 20  # of one project's files; of a larger one only the list is kept
 _MOST_ALL_BYTES = 1 << 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,13 +14,12 @@ from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.pull.connections import Calls
 from leasehold.lifecycle.pull.rate import Pace
+from leasehold.lifecycle.records.orders import PullOutcome
 from leasehold.model.run.note import Note, Report
-from leasehold.transport import patience
 from leasehold.transport.early_calls import EarlyCalls
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.home.home import Home
-    from leasehold.lifecycle.records.orders import Evacuation
     from leasehold.model.lease.lease import RunRecord
     from leasehold.model.run.receipt import Receipt
     from leasehold.platforms.contract import Engine
@@ -44,7 +42,7 @@ def pull_home(
 ) -> Receipt:
     """Bring a run's results home and verify them, unless that is done; an open connection may be passed in."""
 
-    persistent = _Persistent(home, record, report, order or PullOrder(), engine)
+    persistent = Persistent(home, record, report, order or PullOrder(), engine)
     from .bring_home import bring_home  # while ssh shakes hands
 
     def once(open_engine: Engine, wish: PullWish) -> Receipt:
@@ -53,30 +51,33 @@ def pull_home(
     return persistent.keep_on(once)
 
 
-def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> Receipt | Evacuation:
-    """Bring results home; of a working run, what is finished so far; of a failed one, what it left."""
+def pull_or_evacuate(home: Home, record: RunRecord, report: Report, order: PullOrder) -> PullOutcome:
+    """Bring results home; of cells that go on, what is finished so far; of failed ones, what they left."""
 
-    persistent = _Persistent(home, record, report, order, None)
+    persistent = Persistent(home, record, report, order, None)
     from .bring_home import bring_home  # while ssh shakes hands
-    from .evacuate import evacuate
+    from .evacuate import evacuate, nothing_yet
 
-    def once(engine: Engine, wish: PullWish) -> Receipt | Evacuation:
+    def once(engine: Engine, wish: PullWish) -> PullOutcome:
         try:
             receipt = bring_home(home.ledger, record, engine, report, wish)
         except RunFailed as error:
             if error.code not in ("run.unfinished", "run.no_result"):
                 raise
-            return evacuate(home.ledger, record, engine, report, wish)
-        if len(receipt.cells) < len(json.loads(record.plan_json)["cells"]):
-            seen = engine.observe.look(record.run)
-            if seen.get("terminal") and seen["state"] != "finished":  # what its other cells left comes too, unsealed
-                evacuate(home.ledger, record, engine, report, wish)
-        return receipt
+            return PullOutcome(record.run, None, evacuate(home.ledger, record, engine, report, wish))
+        if not books.find_run(home.ledger, record.run).owed():
+            return PullOutcome(record.run, receipt)
+        try:  # what its other cells left, or have so far, comes too, unsealed
+            return PullOutcome(record.run, receipt, evacuate(home.ledger, record, engine, report, wish))
+        except RunFailed as error:
+            if error.code != "run.unfinished":
+                raise
+            return PullOutcome(record.run, receipt, nothing_yet(record, engine))
 
     return persistent.keep_on(once)
 
 
-class _Persistent:
+class Persistent:
     """A loop that repeats a pull until it is done, or until several attempts in a row bring nothing."""
 
     def __init__(self, home: Home, record: RunRecord, report: Report, order: PullOrder, engine: Engine | None) -> None:
@@ -122,7 +123,7 @@ class _Persistent:
                 return once(engine, self._wish)
             except LinkError as error:
                 fruitless = 0 if self._pace.fetched_bytes > before else fruitless + 1
-                silent = not heard and time.monotonic() - begun >= patience.first_word_s(float("inf"))
+                silent = not heard and time.monotonic() - begun >= self._box.limits.first_word_s
                 if fruitless >= _FRUITLESS or silent:
                     raise
                 pause_s = pause_after(fruitless + 1)

@@ -74,16 +74,21 @@ class Folders:
                 "home.unwritable", f"{self.results}: {error}", hint="choose another folder: --results DIR"
             ) from None
 
+    @property
+    def states(self) -> Path:
+        """Return the folder of states that came home: a refuge of its own, for all runs."""
+        return self.results / "states"
+
     @contextlib.contextmanager
-    def one_at_a_time(self, report: Report) -> Iterator[None]:
+    def one_at_a_time(self, report: Report, what: str = "") -> Iterator[None]:
         """Lock the folders: one `lease` at a time brings this run home; the others wait and then find it done."""
         if sys.platform == "win32":  # no lock here: two simultaneous pulls of one run are not fenced
             yield
             return
-        path = str(self.partial.parent / f".{self.run}.lock")
+        path = str(self.partial.parent / f".{self.run}{what and f'--{what}'}.lock")
         lock = try_lock(path)
         if lock is None:
-            report(Note("waiting", "another lease is bringing this run home; waiting for it"))
+            report(Note("waiting", f"another lease is bringing {what or 'this run'} home; waiting for it"))
             while lock is None:
                 time.sleep(_LOCK_POLL_S)
                 lock = try_lock(path)

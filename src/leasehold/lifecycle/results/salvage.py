@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
-from leasehold.gates.end.waivers import count
 from leasehold.kit.files.paths import UnsafePath, check_relative, join_checked
 from leasehold.kit.files.sha256 import hash_blocks
 from leasehold.kit.text.safe_text import one_line
+from leasehold.kit.text.units import count
 from leasehold.lifecycle.home.result_names import HomeNames, Probe
 from leasehold.model.run.note import Note, Report
 
@@ -39,7 +39,7 @@ def salvage(engine: Engine, run: str, cell: str, place: Path, report: Report) ->
             report(Note("not_salvaged", f"not salvaged: {one_line(path)}: {one_line(str(error))}"))
         found.append({**entry, **copied, "salvaged": bool(copied)})
     kept = sum(entry["salvaged"] for entry in found)
-    report(Note("salvaged", f"salvaged {count(kept)} of {cell} into {place}"))
+    report(Note("salvaged", f"salvaged {count(kept, 'file')} of {cell} into {place}"))
     return found
 
 

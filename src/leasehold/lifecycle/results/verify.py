@@ -28,6 +28,8 @@ from leasehold.model.run.unread_files import reason as reason_unread
 from leasehold.model.run.unread_files import summary as summary_unread
 
 from . import nonfinite
+from .boxes_of_run import stays_of
+from .published import note_of, published_facts
 from .run_json import run_facts
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _NONE: Mapping[str, str] = {}
 
 def write_receipt(
     place: Path, plan: Plan, manifest: dict[str, Any], data: bytes, seen: RunSeen, report: Report, *,
-    proved: Mapping[str, str] = _NONE, names: Mapping[str, str] = _NONE,
+    proved: Mapping[str, str] = _NONE, names: Mapping[str, str] = _NONE, box: str = "",
 ) -> Receipt:  # fmt: skip
     """Check a pulled run in place and write receipt.json and run.json beside it.
 
@@ -66,8 +68,10 @@ def write_receipt(
         verified_unix=int(time.time()),
         nonfinite=found,
         home_names=names,
+        published=published_facts(seen, manifest),
+        stays=stays_of(seen, box),
     )
-    for note in (*nonfinite.notes_of(found), *notes_of_names(names)):
+    for note in (*nonfinite.notes_of(found), *notes_of_names(names), *note_of(receipt)):
         report(note)
     write_json(str(place / "run.json"), run_facts(plan, seen, receipt, place))
     write_json(str(place / "receipt.json"), receipt.as_dict())

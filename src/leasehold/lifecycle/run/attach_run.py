@@ -12,7 +12,7 @@ from leasehold.kit.files.file_layouts import PLAN, NewerLayout, require
 from leasehold.kit.files.paths import UnsafePath, check_name
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
-from leasehold.lifecycle.box.first_contact import say_once
+from leasehold.lifecycle.box.dangers import say_once
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.run_records import open_lease_on
 from leasehold.lifecycle.machine.box import Box

@@ -11,7 +11,7 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.launch import LaunchOrder, launch, prove_detached
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.project.code_tree import RESULTS
-from leasehold.lifecycle.project.resolve import read_job
+from leasehold.lifecycle.project.job_yaml import read_job
 from leasehold.lifecycle.project.run_inputs import gather
 from leasehold.lifecycle.records.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.watch.watch import Watch

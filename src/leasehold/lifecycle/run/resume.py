@@ -37,7 +37,7 @@ def resume(home: Home, word: str, report: Report, *, detach: bool = False) -> Ru
     _refuse_ended(box.look_in(), record)
     with kept_code.unpacked(home.ledger, plan.tree, Path(record.project)) as tree:
         order = RunOrder(
-            Path(record.project) / _job_file(home, record),
+            Path(record.project) / job_file_of(home, record),
             on=lease.box,
             results=Path(record.results),
             detach=detach,
@@ -61,7 +61,7 @@ def _refuse_ended(engine: Engine, record: RunRecord) -> None:
         raise UserError("run.finished", f"{record.run} has finished: there is nothing to resume", hint=hint)
 
 
-def _job_file(home: Home, record: RunRecord) -> str:
+def job_file_of(home: Home, record: RunRecord) -> str:
     """Name the job file from which the run was planned, if this home recorded it."""
     planned = [event.data for event in home.ledger.events(run=record.run, kind="run_planned")]
     return str(next((data["job_file"] for data in reversed(planned) if data.get("job_file")), "lease.yaml"))

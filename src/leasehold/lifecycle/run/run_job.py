@@ -24,11 +24,13 @@ from leasehold.lifecycle.preflight.unread_parameters import unread
 from leasehold.lifecycle.project.code_tree import RESULTS, CodeTree, refuse_crlf
 from leasehold.lifecycle.project.excluded import say_home_stays
 from leasehold.lifecycle.project.ignored_data import say_of_job
-from leasehold.lifecycle.project.resolve import Share, read_job, refuse_unfilled
+from leasehold.lifecycle.project.job_yaml import read_job
+from leasehold.lifecycle.project.resolve import Share, refuse_unfilled
 from leasehold.lifecycle.project.run_inputs import gather
 from leasehold.lifecycle.records.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.results.pull_until_done import pull_home
-from leasehold.lifecycle.smoke.smoke import passed_before, smoke, smoke_key
+from leasehold.lifecycle.smoke.passes import passed_before, smoke_key
+from leasehold.lifecycle.smoke.smoke import smoke
 from leasehold.lifecycle.watch.pull_finished_cells import Harvest
 from leasehold.lifecycle.watch.side_duties import Minder
 from leasehold.lifecycle.watch.watch import Watch
@@ -222,6 +224,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         absent_on=chosen.absent_on,
         job_file=order.job_file.name,
         stored=order.stored,
+        bring=order.bring,
     )
     return replace(known, share=Share(order.cells, order.part, order.generation, order.given)), (job, tree)
 
@@ -267,7 +270,7 @@ def _save_what_is_done(home: Home, run_id: str, engine: Engine, report: Report) 
 def _finish(home: Home, run_id: str, end: End, engine: Engine, report: Report) -> RunOutcome:
     if end.state != "finished" and end.reason.startswith("disk.short: "):
         engine.close()
-        hint = "make room or take a larger disk, then run the identical command; lease disk shows what lies there"
+        hint = "make room or take a larger disk, then run the identical command; lease box disk shows what lies there"
         raise Refusal("disk.short", f"{run_id}: {end.reason.partition(': ')[2]}", hint=hint)
     seen_last = engine.observe.look(run_id)
     if end.state == "finished":
@@ -311,5 +314,6 @@ def _failure(run_id: str, end: End) -> LeaseholdError:
     return RunFailed(
         f"run.{end.state}",
         f"{run_id} {end.state}: {end.reason}",
-        hint=f"lease doctor {run_id} says why; lease resume {run_id} goes on with it, or the identical lease run",
+        hint=f"lease doctor {run_id} says why; lease pull {run_id} brings what it left; "
+        f"lease resume {run_id} goes on with it, or the identical lease run",
     )

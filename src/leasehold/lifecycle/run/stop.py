@@ -9,27 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import BoxError
 from leasehold.kit.events.run_events import woken
-from leasehold.kit.run.run_state import RunState
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.watch.watch import NotOver, Watch
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.run.note import Note, Report
-from leasehold.transport import patience
 
 if TYPE_CHECKING:
+    from leasehold.kit.run.run_state import RunState
     from leasehold.kit.wire.messages import RunSeen
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.lifecycle.machine.box import Box
+    from leasehold.model.lease.lease import Lease, RunRecord
 
 _AFTER_GRACE_S = 10.0  # the caretaker kills when the grace period is over, and records that
 _UNREACHED_S = 120.0
 _STATES = {"D": "hangs in the kernel", "T": "is suspended", "t": "is held by a debugger"}
 
 
-def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> Mapping[str, Any]:
-    """End exactly this run's processes and wait until they are gone; the wait is bounded, and failures are reported."""
-    lease = books.find_lease(home.ledger, record.lease)
+def stop_run(
+    home: Home, record: RunRecord, grace_s: float, report: Report, lease: Lease | None = None
+) -> Mapping[str, Any]:
+    """End exactly this run's processes and wait until they are gone; the wait is bounded, and failures are reported.
+
+    lease: of a box that the run has left, if it still works there.
+    """
+    lease = lease or books.find_lease(home.ledger, record.lease)
     box = box_of(home, lease)
     with box.connect() as engine:
         me = home.ledger.home_id
@@ -41,7 +45,7 @@ def stop_run(home: Home, record: RunRecord, grace_s: float, report: Report) -> M
     for one in seen.get("woken") or ():
         report(Note("warning", woken(one["what"], one["pid"])))
     watch = Watch(record.run, lease.id, box, quiet_to_seq=seen["seq"], tail_bytes=0)
-    watch.patience_s = grace_s + patience.answer_s(_UNREACHED_S)
+    watch.patience_s = grace_s + min(_UNREACHED_S, box.limits.answer_s)
     watch.deadline_s = time.monotonic() + grace_s + _AFTER_GRACE_S
     try:
         state = watch.until_end(home.ledger, None, report)

@@ -8,13 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from leasehold.gates.start.launching import SmokeReadings, judge_smoke
-from leasehold.kit.files.canonical_json import digest
 from leasehold.kit.files.globbing import matching
 from leasehold.kit.text.safe_text import one_line
-from leasehold.ledger.store import Ledger, LedgerEvent
 from leasehold.lifecycle.confine.check_loads import check_loads, load_request
 from leasehold.lifecycle.home.result_names import twins
 from leasehold.lifecycle.project.code_tree import CodeTree
@@ -61,26 +58,6 @@ def ended_if_interrupted(report: Report) -> Iterator[None]:
     except KeyboardInterrupt:
         report(Note("smoke_ended", "the smoke was interrupted, and all its processes were ended"))
         raise
-
-
-def passed_before(ledger: Ledger, job: Job, tree: CodeTree) -> bool:
-    """Return whether this very code and job passed its smoke on this home."""
-    return passes(ledger, job, tree.identity) != []
-
-
-def passes(ledger: Ledger, job: Job, code: str) -> list[LedgerEvent]:
-    """List when this very job passed its smoke on this home with the code of that hash."""
-    key = smoke_key(job, code)
-    return [event for event in ledger.events(kind="smoke_passed") if event.data["key"] == key]
-
-
-def smoke_key(job: Job, code: str) -> str:
-    """Return the key of what a smoke depends on."""
-    promises = [[artifact.pattern, artifact.loads, list(artifact.keys)] for artifact in job.artifacts]
-    key: dict[str, Any] = {"smoke": job.smoke, "env": dict(job.env), "tree": code, "artifacts": promises}
-    if job.cells:
-        key["params"] = dict(job.cells[0].params)  # the inputs of the smoke
-    return digest({**key, **({"data": {item.to: item.sha256 for item in job.data}} if job.data else {})})
 
 
 def _read(job: Job, trial: Trial, folders: Folders) -> SmokeReadings:

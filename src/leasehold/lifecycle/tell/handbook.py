@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.run.handbook_page import blank_facts, render
@@ -20,10 +20,12 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.lifecycle.machine.box import Box, find_box
 from leasehold.lifecycle.project.code_tree import RESULTS
-from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.platform_wording import say_ends
-from leasehold.model.platform.profile import Profile
-from leasehold.model.run.plan import Plan
+
+if TYPE_CHECKING:
+    from leasehold.model.lease.lease import Lease, RunRecord
+    from leasehold.model.platform.profile import Profile
+    from leasehold.model.run.plan import Plan
 
 _MOST_WORDS = 12
 

@@ -21,12 +21,13 @@ from leasehold.lifecycle.approval.allowed_signers import (
     mark_of,
     parse_signers,
 )
-from leasehold.lifecycle.approval.approve import NAMESPACE, Ask, require_phrase
+from leasehold.lifecycle.approval.approve import NAMESPACE
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home, person
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import utc_minute
 
-from .notify_test import announce
+from .announce import announce
 
 _NAME = re.compile(r'[^\s",#]{1,100}\Z')
 _HEADER = b"# Keys that may approve. A line counts once `lease signer add` or `confirm` was typed for it.\n"

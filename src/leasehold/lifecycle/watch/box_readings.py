@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from leasehold.kit.text.safe_text import plain
-
-from .curves import number
+from leasehold.model.values.units import number
 
 _FRESH_S = 30.0
 _NEARLY_FULL = 0.85

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.errors import UserError
 from leasehold.kit.text.safe_text import plain
 from leasehold.model.run.curve import Curve, Point
+from leasehold.model.values.units import number
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import SeriesPart
@@ -73,12 +73,6 @@ def curves_of(seen: Measured, wanted: Sequence[str] = ()) -> list[Curve]:
             hint=f"there is: {', '.join(_there(seen)) or 'nothing yet; a reading comes every 5 seconds'}",
         )
     return found
-
-
-def number(value: Any) -> float | None:
-    """Return a value as a number, or None: nothing that a box sends is trusted to be one."""
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None
 
 
 def _panel(seen: Measured, what: str) -> Iterator[Curve]:

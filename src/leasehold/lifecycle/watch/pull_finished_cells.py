@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from leasehold.errors import LeaseholdError
 from leasehold.kit.run.run_state import FINISHED, RunState
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.results.pull_until_done import pull_home
 from leasehold.model.run.note import Note, Report
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
 
 AT_RISK_S = 600.0
 _SHARE = 0.25  # of what is home

@@ -1,19 +1,23 @@
-"""Duties beside a watch: record the work at risk, warn of the budget once, keep the handbook up to date."""
+"""Duties beside a watch: record the work at risk, bring states home, warn of the budget, keep the handbook current."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.kit.run.run_state import FINISHED, RunState
 from leasehold.ledger import books
-from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.money import budget
 from leasehold.lifecycle.tell import handbook
 from leasehold.model.lease.budget import THRESHOLDS
 from leasehold.model.lease.trained_time import checked_work, with_progress
-from leasehold.model.run.note import Report
+
+if TYPE_CHECKING:
+    from leasehold.lifecycle.home.home import Home
+    from leasehold.model.run.note import Report
+
+from .bring_states import StateDuty
 
 _KEEP_EVERY_S = 300.0
 _FEW_CELLS = 8
@@ -29,16 +33,18 @@ class Minder:
     def __init__(self, home: Home, run: str) -> None:
         self._home, self._run = home, run
         self._kept_at = self._budget_at = float("-inf")
-        self._unsaved_s = 0.0
+        self._unsaved_s = self._lost_s = 0.0
         self._cells = (1, 0)  # total, and how many have finished
         self._page_state = ""
         self._page_at = 0.0
+        self._states = StateDuty(home, run)
 
     def beat(self, beat: Mapping[str, Any], report: Report, proof_age_s: float | None = None) -> None:
         """Process a beat: how much is trained and saved, and how old the caretaker's sign of life is."""
         work = checked_work(beat.get("work"))
         if work:
             self._keep(with_progress(work, beat.get("readings"), *self._cells), proof_age_s)
+        self._states.beat(report)
         if time.monotonic() - self._budget_at >= _BUDGET_EVERY_S:
             self._budget_at = time.monotonic()
             budget.warn(self._home, books.find_run(self._home.ledger, self._run), time.time(), report)
@@ -71,8 +77,9 @@ class Minder:
 
     def _keep(self, work: dict[str, Any], proof_age_s: float | None) -> None:
         age_s = time.monotonic() - self._kept_at
-        saved = work.get("unsaved_s", 0.0) < self._unsaved_s
-        self._unsaved_s = work.get("unsaved_s", 0.0)
+        lost_s = (work.get("refuge") or {}).get("lost_s", 0.0)
+        saved = work.get("unsaved_s", 0.0) < self._unsaved_s or lost_s < self._lost_s
+        self._unsaved_s, self._lost_s = work.get("unsaved_s", 0.0), lost_s
         if not work["training"] or age_s >= _KEEP_EVERY_S or (saved and age_s >= _KEEP_AT_MOST_S):
             self._kept_at = time.monotonic()
             lease = books.find_run(self._home.ledger, self._run).lease

@@ -12,21 +12,21 @@ from leasehold.kit.events.cluster_events import say_waits
 from leasehold.kit.events.table import describe
 from leasehold.kit.failure.back_off import pause_after
 from leasehold.kit.run.run_state import RunState, fold
-from leasehold.ledger.store import Ledger
 from leasehold.lifecycle.box.health import STALE_BEAT_S
-from leasehold.lifecycle.machine.box import Box
-from leasehold.lifecycle.preflight.gatekeeper import record_on_box
+from leasehold.lifecycle.preflight.box_verdicts import record_on_box
 from leasehold.lifecycle.smoke.log_lines import LogLines
 from leasehold.model.run.note import Note, Report
 from leasehold.model.values.wording import ago
-from leasehold.transport import patience
 
 from .box_readings import newest, shape
-from .side_duties import Minder
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import Followed
+    from leasehold.ledger.store import Ledger
+    from leasehold.lifecycle.machine.box import Box
     from leasehold.platforms.contract import Engine
+
+    from .side_duties import Minder
 
 
 _WHOLE_LOG = 1 << 60  # an offset past the end of any log
@@ -77,7 +77,7 @@ class Watch:
         """
         failures = 0
         heard = time.monotonic()
-        limit_s = patience.first_word_s(self.patience_s)
+        limit_s = min(self.patience_s, self.box.limits.first_word_s)
         while True:
             try:
                 engine = engine or self.box.connect()

@@ -49,6 +49,23 @@ class CheckpointFacts:
     size_bytes: int = 0
     write_s: float = 0.0
     step_s: float = 0.0  # how long one training step takes
+    refuge: tuple[str, ...] = ()  # where they are copied, in order; () is the durable tier, if there is one
+    every_s: float = 0.0  # no more often; 0 is the usual interval
+    rate_bytes: int = 0  # no faster, in bytes a second; 0 is unlimited
+    keep: int = 0  # how many of the newest stay there; 0 is the usual number
+    best_metric: str = ""  # the best by it stays too
+    best_mode: str = "min"
+    because: str = ""  # why none leaves the box, or none is written
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form; newer keys only if they are set, so that older plans keep their hash."""
+        value: dict[str, Any] = {"path": self.path, "size_bytes": self.size_bytes, "write_s": self.write_s}
+        newer = {name: item for name, item in asdict(self).items() if name not in value and item}
+        if not self.best_metric:
+            newer.pop("best_mode")
+        if self.refuge:
+            newer["refuge"] = list(self.refuge)
+        return {**value, **newer}
 
 
 @dataclass(frozen=True)
@@ -113,6 +130,7 @@ class Job:
     on_nan: str = "tell"  # for a loss that is not finite; a cell may override it
     cells: tuple[Cell, ...] = ()  # of a sweep; a plain job has one, without parameters
     at_once: int = 0
+    publish: str = ""  # s3://bucket/prefix: finished results are copied there from the box
     slurm: Mapping[str, Any] = field(default_factory=dict)
     kubernetes: Mapping[str, Any] = field(default_factory=dict)
     latest: tuple[str, ...] = ()  # patterns of checkpoints that the box searches for before each attempt
@@ -140,11 +158,12 @@ class Job:
         value["artifacts"] = tuple(item.as_dict() for item in self.artifacts)
         if self.at_limit == "warn":
             del value["at_limit"]  # plans older than this key keep their hash
-        if not self.checkpoint.step_s:
-            del value["checkpoint"]["step_s"]  # newer than the first plans, whose hashes must stay
+        value["checkpoint"] = self.checkpoint.as_dict()
         if self.notify is None:
             del value["notify"]
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
+        if not self.publish:
+            del value["publish"]
         del value["cells"], value["at_once"], value["slurm"], value["kubernetes"], value["latest"]
         if not self.data:
             del value["data"]
@@ -175,7 +194,8 @@ def job_from_dict(value: dict[str, Any]) -> Job:
     known = {**value}
     known["artifacts"] = tuple(Artifact(**{**item, "keys": tuple(item["keys"])}) for item in value["artifacts"])
     known["gpu"] = GpuWish(**value["gpu"]) if value.get("gpu") else None
-    known["checkpoint"] = CheckpointFacts(**value["checkpoint"]) if value.get("checkpoint") else CheckpointFacts()
+    saved = value.get("checkpoint") or {}
+    known["checkpoint"] = CheckpointFacts(**{**saved, "refuge": tuple(saved.get("refuge", ()))})
     known["downloads"] = tuple(
         Download(**{**item, "source": tuple(item["source"])}) for item in value.get("downloads", ())
     )

@@ -65,6 +65,40 @@ CHECKPOINT_WORDS = (
     Word("size", "how large one is", _SIZE, example="3GB"),
     Word("write_time", "how long one takes to write", _DURATION, example="30s"),
     Word("step_time", "how long one training step takes", _DURATION, example="2s"),
+    Word(
+        "refuge",
+        "where each new one is copied while training goes on, in this order: durable (the platform's durable tier; the "
+        "default where there is one), s3://bucket/prefix, home; or none",
+        {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
+        example="[durable, s3://my-bucket/runs]",
+    ),
+    Word("every", "copy no more often than this; left out: 10m", _DURATION, example="10m"),
+    Word("rate", "copy no faster than so many bytes a second", _SIZE, example="50MB"),
+    Word(
+        "keep", "how many of the newest stay in a refuge; left out: 2", {"type": "integer", "minimum": 1}, example="2"
+    ),
+    Word(
+        "best",
+        "the best by a metric stays in a refuge too: {metric, mode}, mode min or max",
+        {
+            "anyOf": [
+                _TEXT,
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["metric"],
+                    "properties": {"metric": _TEXT, "mode": {"enum": ["min", "max"]}},
+                },
+            ]
+        },
+        example="{metric: val_loss, mode: min}",
+    ),
+    Word(
+        "because",
+        "why this job writes no checkpoint, or none that leaves the box, though it runs for long or may be taken away",
+        _TEXT,
+        example="repeating it is cheap",
+    ),
 )
 BUDGET_WORDS = (
     Word("limit", "what it may cost", _MONEY, required=True, example="20USD"),
@@ -112,7 +146,8 @@ RESUME_WORDS = (
 DOWNLOAD_WORDS = (
     Word(
         "from",
-        "https://… (or a list, all of the same file), hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
+        "https://… (or a list, all of the same file), s3://bucket/key or s3://bucket/folder/, "
+        "hf:org/name[@revision][:files], hf-dataset:… or modelscope:…",
         {"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]},
         True,
         "hf:openai-community/gpt2:*.safetensors",
@@ -279,6 +314,12 @@ WORDS = (
         "reboot",
         "nothing, or resume: continue automatically after the box restarts, once you allowed it (lease box reboot)",
         {"enum": list(REBOOT)},
+    ),
+    Word(
+        "publish",
+        "a bucket that the box copies finished results to, with the AWS_* keys of `secrets`",
+        _TEXT,
+        example="s3://my-bucket/results",
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
     Word("kubernetes", "what its pod asks for where the platform is a Kubernetes cluster", {"type": "object"}),

@@ -8,7 +8,7 @@ from typing import Any
 
 from leasehold.errors import UserError
 from leasehold.kit.files.paths import UnsafePath, check_relative
-from leasehold.kit.tables.download_sources import BadSource, Source, parse_source
+from leasehold.kit.tables.download_sources import ADDRESSES, BadSource, Source, parse_source
 
 from .job import Download
 from .keys import DOWNLOAD_WORDS
@@ -44,8 +44,10 @@ def _download(item: Any, key: str, bad: Bad) -> Download:
         raise bad(f"{key}.sha256", "must be 64 hexadecimal digits", "quote it: YAML may take it for a number")
     if isinstance(size, bool) or not isinstance(size, int) or size < 0:
         raise bad(f"{key}.size", f"must be a whole number of bytes, not {size!r}", "")
-    if (sha256 or size) and sources[0].kind != "url":
+    if (sha256 or size) and sources[0].kind not in ADDRESSES:
         raise bad(key, "a repository brings its own sizes and hashes", "leave sha256 and size out")
+    if (sha256 or size) and sources[0].name.endswith("/"):
+        raise bad(key, "sha256 and size are of one file, and this is a folder", "name the object itself")
     if not sha256 and not all(source.safe for source in sources):
         raise bad(f"{key}.from", "http can be changed on its way", "use https, or give sha256")
     return Download(spelled, _to(item.get("to"), f"{key}.to", bad), str(sha256).lower(), size)

@@ -12,7 +12,7 @@ from leasehold.errors import UserError
 from leasehold.kit.files.paths import UnsafePath, check_name, check_relative
 from leasehold.kit.run.cell_health import STALL_AFTER_S
 from leasehold.kit.run.editable_installs import EDITABLE_HINT, editable_installs
-from leasehold.kit.tables.file_endings import guess_format
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.kit.text.redact import Redactor
 from leasehold.model.values.units import parse_duration, parse_size
 
@@ -40,14 +40,12 @@ from .parse_cells import ReadFile, Roster, parse_cells
 from .parse_data import parse_data
 from .parse_downloads import parse_downloads
 from .parse_notify import parse_notify
+from .parse_publish import parse_publish
+from .parse_refuge import read_refuge
 from .parse_resume import parse_resume
 from .placeholders import BadPlaceholder, fill, fill_plain
 from .slurm_options import parse_slurm
 
-_SUFFIXES = {
-    ".pt": "torch", ".pth": "torch", ".ckpt": "torch", ".safetensors": "safetensors", ".npy": "npy",
-    ".npz": "npz", ".json": "json", ".jsonl": "jsonl", ".csv": "csv",
-}  # fmt: skip
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _MONEY = re.compile(r"\d+(?:\.\d+)?\s*[A-Za-z]{3}\Z")
 _KEY_SHAPES = re.compile(r"(?:sk|hf|ghp|wandb)[-_][A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}|[0-9a-f]{40}\Z")
@@ -113,6 +111,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         on_stall=on_stall,
         on_nan=_one_of(job.get("on_nan", "tell"), "on_nan", ON_NAN, source),
         reboot=_one_of(job.get("reboot", "nothing"), "reboot", REBOOT, source),
+        publish=parse_publish(job, source.bad),
         when_done=_one_of(job.get("when_done", "ask"), "when_done", WHEN_DONE, source),
         downloads=parse_downloads(job.get("downloads", []), source.bad),
         data=parse_data(job.get("data", []), source.bad),
@@ -123,12 +122,6 @@ def parse_job(value: Any, source: Source | str) -> Job:
         kubernetes=parse_kubernetes(job.get("kubernetes", {}), source.bad),
         slurm=parse_slurm(job.get("slurm", {}), source.bad),
     )
-
-
-def guess_loader(pattern: str) -> str:
-    """Guess from the suffix how an artifact loads."""
-    name = pattern.rsplit("/", 1)[-1]
-    return guess_format(name) or _SUFFIXES.get("." + name.rsplit(".", 1)[-1].lower() if "." in name else "", "bytes")
 
 
 def _mapping(value: Any, key: str, words: tuple[Word, ...], source: Source) -> dict[str, Any]:
@@ -256,7 +249,7 @@ def _artifact(pattern: Any, how: Any, source: Source) -> Artifact:
         raise source.bad(key, f"{error}; artifacts are relative to $LEASE_OUT") from None
     how = {"loads": how} if how is None or isinstance(how, str) else how
     facts = _mapping(how, key, ARTIFACT_WORDS, source)
-    loads = _one_of(facts.get("loads") or guess_loader(pattern), key, LOADERS, source)
+    loads = _one_of(facts.get("loads") or guess_kind(pattern), key, LOADERS, source)
     opaque = facts.get("allow_opaque", False)
     if not isinstance(opaque, bool):
         raise source.bad(f"{key}.allow_opaque", "must be true or false")
@@ -305,7 +298,10 @@ def _checkpoint(value: Any, source: Source) -> CheckpointFacts:
     write_s, step_s = (
         _read(facts, "checkpoint", key, parse_duration, 0.0, source) for key in ("write_time", "step_time")
     )
-    return CheckpointFacts(path, size, write_s, step_s)
+    every_s = _read(facts, "checkpoint", "every", parse_duration, 0.0, source)
+    rate = int(_read(facts, "checkpoint", "rate", parse_size, 0, source))
+    known = CheckpointFacts(path, size, write_s, step_s, every_s=every_s, rate_bytes=rate)
+    return read_refuge(facts, known, source.bad)
 
 
 def _progress(value: Any, source: Source) -> str:

@@ -10,9 +10,10 @@ from leasehold.model.platform.billing_facts import LeaseFacts
 
 from .lease import RunRecord
 from .meter import Work
+from .off_the_box import checked_refuge
 
 _MOST_S = 10 * 366 * 86400.0
-_FIGURES = ("trained_s", "unsaved_s", "uncopied_s", "open_s")
+_FIGURES = ("trained_s", "unsaved_s", "uncopied_s", "stored_s", "open_s")
 _LENT = ("core_s", "card_s")  # of an allocation: many at once, so no duration
 _MOST_LENT_S = 1e6 * _MOST_S
 _OVER = ("finished", "failed", "stopped", "absent")
@@ -24,7 +25,8 @@ def checked_work(value: Any) -> dict[str, Any]:
         return {}
     kept: dict[str, Any] = {name: value[name] for name in _FIGURES if _is_duration(value.get(name))}
     kept.update((name, value[name]) for name in _LENT if _is_duration(value.get(name), _MOST_LENT_S))
-    return {**kept, "training": value.get("training") is True}
+    refuge = checked_refuge(value.get("refuge"))
+    return {**kept, "training": value.get("training") is True, **({"refuge": refuge} if refuge else {})}
 
 
 def with_progress(work: dict[str, Any], readings: Any, cells: int = 1, done: int = 0) -> dict[str, Any]:
@@ -58,6 +60,8 @@ def work_of(record: RunRecord, facts: LeaseFacts, root: str) -> Work | None:
         only_here = unsaved
     if facts.copies_outlive_box and "uncopied_s" in said:
         only_here = min(only_here, said["uncopied_s"])
+    if "stored_s" in said:  # an object store is no part of any box
+        only_here = min(only_here, said["stored_s"])
     training = said["training"] and record.state not in _OVER
     started = heard - said["open_s"] if "open_s" in said else 0.0
     return Work(

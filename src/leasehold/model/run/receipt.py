@@ -31,13 +31,19 @@ class Receipt:
     confinement: tuple[str, ...]
     verified_unix: int
     nonfinite: tuple[dict[str, Any], ...] = ()  # files that hold NaN or infinity: path, nan, inf, where, more
+    published: Mapping[str, Any] = field(default_factory=dict)  # {to, files, bytes, equal}, or {to, problem}
     home_names: Mapping[str, str] = field(default_factory=dict)  # of files with another name here: cell/path, both
+    stays: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)  # of a run that moved: box, attempts
 
     def as_dict(self) -> dict[str, Any]:
         """Return the stored form; without such files it is the form from before that check existed."""
         held: dict[str, Any] = {"nonfinite": list(self.nonfinite)} if self.nonfinite else {}
+        if self.published:
+            held["published"] = dict(self.published)
         if self.home_names:
             held["home_names"] = dict(self.home_names)
+        if self.stays:
+            held["stays"] = {cell: list(stays) for cell, stays in self.stays.items()}
         return {
             "schema": RECEIPT_SCHEMA,
             "run": self.run,
@@ -76,7 +82,9 @@ def receipt_from_dict(value: dict[str, Any]) -> Receipt:
         confinement=tuple(value["confinement"]),
         verified_unix=value["verified_unix"],
         nonfinite=tuple(value.get("nonfinite", ())),
+        published=dict(value.get("published", {})),
         home_names={str(path): str(name) for path, name in value.get("home_names", {}).items()},
+        stays={str(cell): tuple(stays) for cell, stays in value.get("stays", {}).items()},
     )
 
 

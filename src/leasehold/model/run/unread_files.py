@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.model.values.wording import one_line
 
 _KINDS_SHOWN = 4
@@ -21,11 +22,9 @@ def unread(loads: Iterable[Mapping[str, Any]], cell: str = "") -> list[str]:
 
 def summary(paths: Iterable[str]) -> str:
     """Return how many files were not parsed, by their suffix, and why; empty if all were."""
-    from leasehold.model.job.parse_job import guess_loader
-
     without, by_wish = Counter[str](), Counter[str]()
     for path in paths:
-        counts = without if guess_loader(path) == "bytes" else by_wish
+        counts = without if guess_kind(path) == "bytes" else by_wish
         counts[os.path.splitext(path)[1].lower() or "no suffix"] += 1
     files = without.total() + by_wish.total()
     if not files:
@@ -37,9 +36,7 @@ def summary(paths: Iterable[str]) -> str:
 
 def reason(path: str) -> str:
     """Explain why a file that was accepted as bytes was not parsed."""
-    from leasehold.model.job.parse_job import guess_loader
-
-    if guess_loader(path) != "bytes":
+    if guess_kind(path) != "bytes":
         return "the job loads it as bytes"
     suffix = os.path.splitext(path)[1].lower()
     return f"no reader for {one_line(suffix) or 'a name without a suffix'}"

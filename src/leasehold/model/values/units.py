@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from typing import Any
 
 from leasehold.kit.text.units import GIB, ago, local_day, local_second, say_bytes, say_gib, utc_minute
 
@@ -11,6 +13,7 @@ __all__ = [
     "ago",
     "local_day",
     "local_second",
+    "number",
     "parse_duration",
     "parse_rate",
     "parse_size",
@@ -27,6 +30,12 @@ _DURATION = re.compile(
 _MOST_BYTES = 1e21
 _MOST_S = 100 * 366 * 86400.0
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+def number(value: Any) -> float | None:
+    """Return a reading as a number, or None: nothing that a box sends is trusted to be one."""
+    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good else None
 
 
 def parse_size(text: str) -> int:

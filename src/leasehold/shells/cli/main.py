@@ -38,7 +38,6 @@ def _main(words: list[str]) -> int:
     from . import output
 
     try:
-        _be_patient(args)
         known = _nag(args)
         try:
             return int(command.run_function()(args))
@@ -115,17 +114,6 @@ def parser_of(command: Command) -> ArgumentParser:
 def parsers() -> dict[str, ArgumentParser]:
     """Make every command's parser, for completion scripts and doc pages; by name, in table order."""
     return {command.name: parser_of(command) for command in COMMANDS}
-
-
-def _be_patient(args: Namespace) -> None:
-    """Set the wait for a silent box, and print on stderr what is waited for."""
-    if not hasattr(args, "silence_s"):
-        return
-    from leasehold.api import opening
-
-    from . import output
-
-    opening.be_patient(args.silence_s, lambda text: output.say(output.paint(text, "dim")), bulk=args.command == "pull")
 
 
 def _nag(args: Namespace) -> tuple[Any, int] | None:

@@ -47,6 +47,7 @@ COMMANDS = (
     Command("check", START, "run one gate alone: plan, audit, env, smoke or launch", "project.check"),
     Command("run", START, "run a job; the same command again attaches or resumes", "run.run"),
     Command("resume", START, "continue a stopped or failed run with its own code and job", "run.resume"),
+    Command("move", START, "continue a run on another box, from its newest state", "moving.move"),
     Command("adopt", START, "watch training that was started without Leasehold", "run.adopt"),
     Command("run fetch", UNDER, "download a job's data on a box and do nothing else", "plan.fetch", "fetch"),
     Command("run cadence", UNDER, "compute how often to write a checkpoint", "ckpt.cadence", "cadence"),
@@ -83,6 +84,8 @@ COMMANDS = (
     Command("k8s", CARE, "write a job's Kubernetes objects, list the rights that it needs", ""),
     Command("k8s manifest", UNDER, "write the objects of a job, for review or GitOps", "k8s.manifest"),
     Command("k8s rights", UNDER, "check your rights on a cluster, and print the Role", "k8s.rights"),
+    Command("refuge", CARE, "check a bucket or folder that is to keep checkpoints", ""),
+    Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "refuge.refuge_check"),
     Command("ssh", CARE, "open a shell on a box, or in a run's folder on its box", "enter.ssh"),
     Command("exec", CARE, "run a command in a run's folder and environment", "enter.execute"),
     Command("doctor", LOOK, "explain why a run died, from logs, a run or a box", "doctor.doctor"),
@@ -148,7 +151,8 @@ def overview() -> str:
     parts = [_ABOUT]
     for group in GROUPS:
         parts.append(f"{group}:\n" + "\n".join(_line(row.name, row) for row in COMMANDS if row.group == group))
-    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in ("run", "box", "k8s")]
+    nouns = ("run", "box", "refuge", "k8s")
+    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in nouns]
     parts.append("more (lease run --help, lease box --help):\n" + "\n".join(more))
     return "\n\n".join([*parts, _EXAMPLES]) + "\n"
 

@@ -88,7 +88,12 @@ def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
 
 def test_an_alarm_is_told_once_with_its_id(bed: Bed) -> None:
     bed.note(
-        "alarm_raised", name="disk_bytes", level="alarm", what="/data is nearly full", seen="97 %", hint="lease disk"
+        "alarm_raised",
+        name="disk_bytes",
+        level="alarm",
+        what="/data is nearly full",
+        seen="97 %",
+        hint="lease box disk",
     )
     bed.settle()
     for _ in range(5):
@@ -96,7 +101,7 @@ def test_an_alarm_is_told_once_with_its_id(bed: Bed) -> None:
     (said,) = bed.told
     assert said["id"] == "toy-0123456789-2" and said["title"] == "toy-0123456789: alarm #2"
     assert said["text"].splitlines() == [
-        "/data is nearly full: 97 %. Do: lease disk",
+        "/data is nearly full: 97 %. Do: lease box disk",
         "Look: lease watch toy-0123456789",
     ]
     assert (said["priority"], said["box"], said["state"]) == ("high", "ssh:gpu1", "running")

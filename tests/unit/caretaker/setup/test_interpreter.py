@@ -10,8 +10,11 @@ from typing import Any, Dict, Optional
 
 import pytest
 
+from leasehold.caretaker.attempt.platform_shell import Outfit
+from leasehold.caretaker.attempt.short_command import run_dressed
 from leasehold.caretaker.setup import interpreter as environment
 from leasehold.caretaker.setup.interpreter import check, starter_of
+from leasehold.caretaker.wire.refused import Refused
 
 
 def interpreter_of(command: str) -> Optional[str]:
@@ -244,3 +247,16 @@ def test_the_probe_stands_alone_and_speaks_one_line(python: Path) -> None:
     (line,) = [line for line in done.stdout.splitlines() if line]
     assert line.startswith(b"LEASEHOLD-ENV {")
     assert b"No module named 'leasehold'" in line
+
+
+def test_a_home_folder_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "gone"))
+    with pytest.raises(Refused, match="HOME is .*gone, which is no folder on this box") as refused:
+        check({"command": "python train.py"}, str(tmp_path))
+    assert refused.value.code == "box.no_home" and "set HOME" in refused.value.hint
+
+
+def test_a_short_command_runs_without_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "gone"))
+    done, problem = run_dressed(Outfit(str(tmp_path), {}, {}), ["/bin/pwd"], 60)
+    assert (done.returncode, done.stdout.strip(), problem) == (0, b"/", "")

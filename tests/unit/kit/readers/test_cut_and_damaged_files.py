@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
 
@@ -26,6 +27,7 @@ from tests.unit.kit.readers.forge import (
     zip_bytes,
 )
 
+FLIPS = int(os.environ.get("LEASEHOLD_FLIPS", "200"))  # 10,000 before a reader is released
 JSON = b'{"loss": [0.5, -1e3, true], "name": "\\u00e9 \xe8\xae\xad"}'
 JSONL = b'{"step": 1}\n{"step": 22, "loss": 0.5}\n'
 CSV = b'epoch,loss\n1,0.5\n2,"0,4"\n'
@@ -107,6 +109,17 @@ def test_random_damage_gives_a_reading_or_a_refusal(tmp_path, kind, seed):
     chance = random.Random(f"{kind}{seed}")
     for _ in range(150):
         _outcome(tmp_path / "a", kind, _damaged(WHOLE[kind], chance))
+
+
+@pytest.mark.parametrize("kind", list(WHOLE))
+def test_flipped_bits_give_a_reading_or_a_refusal(tmp_path, kind):
+    chance = random.Random(kind)
+    for _ in range(FLIPS):
+        damaged = bytearray(WHOLE[kind])
+        for _ in range(chance.randrange(1, 3)):
+            bit = chance.randrange(8 * len(damaged))
+            damaged[bit // 8] ^= 1 << bit % 8
+        _outcome(tmp_path / "a", kind, bytes(damaged))
 
 
 PICKLES = [

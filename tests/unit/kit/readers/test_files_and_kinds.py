@@ -19,6 +19,8 @@ from leasehold.kit.readers import KINDS, Unreadable, guess_kind, open_source, re
         ("a.npy", "npy"),
         ("a.npz", "npz"),
         ("model.safetensors", "safetensors"),
+        ("best.PTH.tar", "torch"),
+        ("shard.tar", "bytes"),
         ("best.pt", "torch"),
         ("best.pth", "torch"),
         ("last.ckpt", "torch"),

@@ -290,7 +290,7 @@ def test_a_rehearsed_yes_says_what_it_is():
 def test_a_pipe_cannot_answer_for_a_person():
     """Whatever comes on stdin: without a controlling terminal there is nobody to ask."""
     code = (
-        "from leasehold.lifecycle.approval.approve import terminal_ask\n"
+        "from leasehold.lifecycle.approval.phrase import terminal_ask\n"
         "from leasehold.errors import Refusal\n"
         "try:\n    print('answered', terminal_ask('? '))\n"
         "except Refusal as error:\n    print(error.code)\n"

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.init import Conversion, ProjectFacts, look_at, write_job
-from leasehold.lifecycle.init.convert.convert import convert
+from leasehold.lifecycle.init.convert.convert import Conversion, convert
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.text.project_facts import ProjectFacts
+from leasehold.lifecycle.init.write.write import write_job
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.init import init
+from leasehold.lifecycle.init.start import init
 from leasehold.lifecycle.project.code_tree import read_tree
-from leasehold.lifecycle.project.resolve import read_job
+from leasehold.lifecycle.project.job_yaml import read_job
 from leasehold.lifecycle.smoke.smoke import smoke
 
 pytest.importorskip("numpy")

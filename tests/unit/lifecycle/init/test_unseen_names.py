@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.init import ProjectFacts, draft, look_at
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.start import draft
+from leasehold.lifecycle.init.text.project_facts import ProjectFacts
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
 from tests.support.parts import missing_git

@@ -9,7 +9,7 @@ import pytest
 
 from leasehold.lifecycle.preflight.unread_parameters import unread
 from leasehold.lifecycle.project.code_tree import read_tree
-from leasehold.lifecycle.project.resolve import read_job
+from leasehold.lifecycle.project.job_yaml import read_job
 
 GRID = {"grid": {"lr": [0.1, 0.2], "width": [8, 16]}, "seeds": 2}
 

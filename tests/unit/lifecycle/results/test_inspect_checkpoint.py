@@ -1,4 +1,4 @@
-"""What `lease ckpt inspect` and `lease cadence` say, from files made here."""
+"""What `lease ckpt inspect` and `lease run cadence` say, from files made here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from leasehold.kit.readers import Unreadable, read
 from leasehold.kit.run.cadence import expected_loss, interval_s, mean_gap_s, whole_steps
 from leasehold.lifecycle.confine.fork_client import Readers
 from leasehold.lifecycle.confine.spawn import Conversation
-from leasehold.lifecycle.results.inspect_checkpoint import CadenceWishes, inspect, reckon
+from leasehold.lifecycle.results.checkpoint_cadence import CadenceWishes, reckon
+from leasehold.lifecycle.results.inspect_checkpoint import inspect
 from leasehold.model.job.job import CheckpointFacts
 from leasehold.model.run.verdict import Outcome
 from tests.unit.kit.readers.forge import (

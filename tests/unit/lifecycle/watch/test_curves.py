@@ -1,4 +1,4 @@
-"""Curves, patrol lines and readings out of what a box sends, which may be anything."""
+"""Curves, patrol records and readings out of what a box sends, which may be anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from leasehold.errors import UserError
 from leasehold.kit.events.table import describe
 from leasehold.lifecycle.watch.box_readings import newest
 from leasehold.lifecycle.watch.curves import Measured, curves_of, read_series
-from leasehold.lifecycle.watch.patrol_lines import lines_of, say
+from leasehold.lifecycle.watch.patrol_minutes import last_of_minutes
 
 RECORD = {
     "n": 1, "t": 1000.0, "s": "running", "step": 1200, "loss": 0.5, "rate": 3.1, "quiet": 2, "procs": 2, "cpu": 812.0,
@@ -94,7 +94,6 @@ def test_nonsense_from_a_box_draws_nothing_and_breaks_nothing() -> None:
     found = curves_of(seen(*odd, newest=[1], health="bad"))
     assert [curve.panel for curve in found] == []
     assert [curve.points for curve in curves_of(seen(*odd), ["step"])] == [((7.0, 1.0),)]
-    assert [say(record) for record in seen(*odd).records]
 
 
 def test_a_box_that_never_stops_sending_is_cut_off() -> None:
@@ -103,34 +102,20 @@ def test_a_box_that_never_stops_sending_is_cut_off() -> None:
     assert len(read_series(endless, "run", 0).records) < 30_000  # type: ignore[arg-type]
 
 
-# ---------------------------------------------------------------- patrol lines
+# ---------------------------------------------------------------- patrol records
 
 
-def test_a_line_says_everything_at_a_glance() -> None:
-    line = say(RECORD)
-    for part in (
-        "running", "step 1,200 (3.1/s)", "loss 0.5", "quiet 2 s", "2 processes 812% cpu", "gpu0 97% 20 GiB 687 W 54 C",
-        "gpu1 3%", "mem 2.0/4 GiB", "disk 50% inodes 12%", "disk 1%", "ALARMS: gpu_hot 0",
-    ):  # fmt: skip
-        assert part in line
+def test_there_is_one_record_a_minute_and_the_running_minute_waits() -> None:
+    records = seen(*[{"t": 600.0 + second, "step": second} for second in range(0, 150, 5)])
+    assert [one["t"] for one in last_of_minutes(records, 0.0, whole=True)] == [655.0, 715.0, 745.0]
+    assert [one["t"] for one in last_of_minutes(records, 0.0, whole=False)] == [655.0, 715.0]
+    assert [one["t"] for one in last_of_minutes(records, 655.0, whole=False)] == [715.0]
 
 
-def test_there_is_one_line_a_minute_and_the_running_minute_waits() -> None:
-    records = [{"t": 600.0 + second, "step": second} for second in range(0, 150, 5)]
-    whole = [at for at, _, _ in lines_of(seen(*records), 0.0, whole=True)]
-    assert whole == [655.0, 715.0, 745.0]
-    assert [at for at, _, _ in lines_of(seen(*records), 0.0, whole=False)] == [655.0, 715.0]
-    assert [at for at, _, _ in lines_of(seen(*records), 655.0, whole=False)] == [715.0]
-
-
-def test_a_line_has_the_cards_as_last_heard_in_its_minute() -> None:
+def test_a_minute_has_the_cards_as_last_read_in_it() -> None:
     asked = {"t": 600.0, "gpus": [[97, 1, 2, 3, 4, 0]]}
-    said = [line for _, line, _ in lines_of(seen(asked, {"t": 605.0}, {"t": 660.0}), 0.0, whole=True)]
-    assert "gpu0 97%" in said[0] and "gpu0" not in said[1]
-
-
-def test_a_line_cannot_move_the_cursor() -> None:
-    assert "\x1b" not in say({"t": 1.0, "s": "\x1b[2J", "a": ["\x1b]0;x"]})
+    first, second = last_of_minutes(seen(asked, {"t": 605.0}, {"t": 660.0}), 0.0, whole=True)
+    assert first["gpus"] == asked["gpus"] and "gpus" not in second
 
 
 # ---------------------------------------------------------------- the newest sample

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.project.job_yaml import parse_text
-from leasehold.lifecycle.project.resolve import read_job
+from leasehold.lifecycle.project.job_yaml import parse_text, read_job
 from leasehold.model.job.cells import Cell, DuplicateCell, check_injective, differing, name_cell, product, without
 from leasehold.model.job.job import Job, job_from_dict
 

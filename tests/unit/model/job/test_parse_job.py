@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from leasehold.errors import UserError
 from leasehold.kit.files.canonical_json import digest
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.cells import Cell
 from leasehold.model.job.job import (
@@ -27,7 +28,6 @@ from leasehold.model.job.job import (
     job_from_dict,
 )
 from leasehold.model.job.keys import WORDS, json_schema
-from leasehold.model.job.parse_job import guess_loader
 
 SMALL = "name: toy\nrun: python t.py\nartifacts: [best.pt]\n"  # three lines: a further key stands on line 4
 
@@ -134,11 +134,15 @@ def test_a_plain_budget_only_warns_and_is_written_as_in_older_plans() -> None:
         ("m.jsonl", "jsonl"),
         ("x.tar.gz", "tar.gz"),
         ("x.pt2", "bytes"),
+        ("best.pth.tar", "torch"),
+        ("shard.tar", "bytes"),
+        ("pytorch_model*.bin", "torch"),
+        ("data.bin", "bytes"),
         ("a", "bytes"),
     ],
 )
 def test_a_suffix_says_how_to_load(pattern: str, loads: str) -> None:
-    assert guess_loader(pattern) == loads
+    assert guess_kind(pattern) == loads
 
 
 # ---------------------------------------------------------------- one complaint a key

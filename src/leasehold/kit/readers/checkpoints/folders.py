@@ -9,6 +9,7 @@ import os
 from dataclasses import replace
 from typing import Dict, List
 
+from leasehold.kit.files.checkpoint_folder import INDEXES, WEIGHTS, folder_kind
 from leasehold.kit.readers.base.bounded_file import Source
 from leasehold.kit.readers.base.result import DEFAULT_LIMITS, KeyList, Limits, Reading, Unreadable, legible
 from leasehold.kit.readers.plain.safetensors import spans_and_metadata
@@ -17,32 +18,18 @@ from .checkpoint_files import read_checkpoint
 from .dcp import read_dcp
 from .shard_files import open_shard, plain_name, shard_json, unread_beside
 
-_WEIGHTS = (
-    "model.safetensors", "pytorch_model.bin", "diffusion_pytorch_model.safetensors", "diffusion_pytorch_model.bin",
-    "adapter_model.safetensors", "adapter_model.bin",
-)  # fmt: skip
-_INDEXES = tuple(name + ".index.json" for name in _WEIGHTS[:4])
-
-
-def folder_kind(path: str) -> str:
-    """Return the kind of checkpoint that a folder is; empty if it is none we know."""
-    names = set(os.listdir(path))
-    if ".metadata" in names:
-        return "dcp"
-    return "hf" if names & {*_INDEXES, *_WEIGHTS} else ""
-
 
 def read_folder(path: str, limits: Limits = DEFAULT_LIMITS) -> Reading:
     """Read a checkpoint folder as its kind, or raise Unreadable."""
     kind = folder_kind(path)
     if not kind:
-        known = ", ".join((*_WEIGHTS[:4], *_INDEXES[:1]))
+        known = ", ".join((*WEIGHTS[:4], *INDEXES[:1]))
         raise Unreadable("is a folder without .metadata (torch DCP) and without weights of Hugging Face (%s)" % known)
     return read_dcp(path, limits) if kind == "dcp" else _read_hf(path, limits)
 
 
 def _read_hf(path: str, limits: Limits) -> Reading:
-    name = next((name for name in _INDEXES if os.path.exists(os.path.join(path, name))), "")
+    name = next((name for name in INDEXES if os.path.exists(os.path.join(path, name))), "")
     if not name:
         return _read_lone(path, limits)
     index = shard_json(path, name)
@@ -77,7 +64,7 @@ def _read_hf(path: str, limits: Limits) -> Reading:
 
 def _read_lone(path: str, limits: Limits) -> Reading:
     """Read the one file of weights of a small model."""
-    name = next(name for name in _WEIGHTS if os.path.exists(os.path.join(path, name)))
+    name = next(name for name in WEIGHTS if os.path.exists(os.path.join(path, name)))
     with open_shard(path, name) as source:
         reading = read_checkpoint(source, limits)
     keys = KeyList(limits)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.lifecycle.init.text.path_patterns import PathReader, Target
 from leasehold.lifecycle.init.text.project_facts import Output
 from leasehold.lifecycle.init.text.source import argument
-from leasehold.model.job.parse_job import guess_loader
 
 from .saved import kind_of
 from .wrappers import RENAME_METHODS, RENAMES
@@ -45,7 +45,7 @@ def _same(target: Target, output: Output) -> bool:
 
 
 def _renamed(output: Output, final: Target) -> Output:
-    guessed = guess_loader(final.pattern)
+    guessed = guess_kind(final.pattern)
     loads = guessed if guessed != "bytes" and output.loads in ("bytes", "json", "csv") else output.loads
     kind = kind_of(final.pattern, loads, output.kind)
     return replace(output, pattern=final.pattern, base=final.base, flag=final.flag, loads=loads, kind=kind, moved=True)

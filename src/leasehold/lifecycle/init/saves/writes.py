@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from leasehold.kit.tables.file_endings import guess_kind
 from leasehold.lifecycle.init.text.path_patterns import PathReader, Target
 from leasehold.lifecycle.init.text.project_facts import Base, Kind, Output
 from leasehold.lifecycle.init.text.source import argument, text_of
-from leasehold.model.job.parse_job import guess_loader
 
 from .renames import settle
 from .saved import kind_of, what_is_saved
@@ -111,7 +111,7 @@ def _known_call(reader: PathReader, call: ast.Call, name: str) -> Iterator[Outpu
 
 
 def _output(reader: PathReader, call: ast.Call, target: Target, writer: _Writer, said: str) -> Output:
-    guessed = guess_loader(target.pattern.removesuffix(".tar")) if target.pattern else "bytes"
+    guessed = guess_kind(target.pattern) if target.pattern else "bytes"
     loads = guessed if writer.loads in ("", "json", "bytes") and guessed != "bytes" else writer.loads or guessed
     if loads == "torch" and guessed == "safetensors":
         loads = guessed
@@ -130,7 +130,7 @@ def _plain_write(reader: PathReader, call: ast.Call) -> Iterator[Output]:
         if not for_writing or node is call.func.value:
             return
         target = reader.target(node)
-    if target.pattern and guess_loader(target.pattern) in ("json", "jsonl", "csv"):
+    if target.pattern and guess_kind(target.pattern) in ("json", "jsonl", "csv"):
         writer = _Writer(0, (), "", Kind.METRICS)
         yield _output(reader, call, target, writer, f"{call.func.attr}()")
 

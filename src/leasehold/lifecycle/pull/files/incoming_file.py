@@ -37,6 +37,7 @@ class Coming:
     mending: bool = False
     proved: bool = False
     skipped: bool = False
+    why: str = ""  # it is skipped
     _fd: int = -1
     _direct_fd: int = -1
     _no_direct: bool = False

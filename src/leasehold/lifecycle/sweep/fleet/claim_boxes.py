@@ -11,7 +11,7 @@ from typing import Any
 
 from leasehold.errors import LeaseholdError, LinkError
 from leasehold.ledger import books
-from leasehold.lifecycle.approval.approve import Ask, require_phrase
+from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.take_over import holder_words, whoami
 from leasehold.lifecycle.tell import notify

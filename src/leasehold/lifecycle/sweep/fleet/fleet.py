@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, UserError, VerifyError
 from leasehold.kit.run.run_state import fold
-from leasehold.lifecycle.approval.approve import terminal_ask
+from leasehold.lifecycle.approval.phrase import terminal_ask
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.run_records import generation
 from leasehold.lifecycle.machine.box import Box, find_box
@@ -22,7 +22,8 @@ from leasehold.lifecycle.preflight.unread_parameters import unread
 from leasehold.lifecycle.project.code_tree import RESULTS
 from leasehold.lifecycle.project.excluded import say_home_stays
 from leasehold.lifecycle.project.ignored_data import say_of_job
-from leasehold.lifecycle.project.resolve import read_job, refuse_unfilled, run_id
+from leasehold.lifecycle.project.job_yaml import read_job
+from leasehold.lifecycle.project.resolve import refuse_unfilled, run_id
 from leasehold.lifecycle.project.run_inputs import gather
 from leasehold.lifecycle.records.orders import RunOrder, RunOutcome
 from leasehold.lifecycle.run.run_job import give_more, run_through

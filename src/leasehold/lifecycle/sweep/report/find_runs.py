@@ -10,8 +10,6 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.records.sweep_parts import parts_of, sweep_of
 from leasehold.model.lease.lease import RunRecord
 
-from .sweep_status import standing
-
 
 def runs_named(home: Home, word: str) -> list[RunRecord]:
     """Find the run that a word names, or every part of the sweep, by box; a part's own id means that part."""
@@ -33,6 +31,8 @@ def one_with_cell(home: Home, records: Sequence[RunRecord], cell: str) -> RunRec
     """Choose the part that has a cell now: it may have been moved from one box to another."""
     if len(records) == 1:
         return records[0]
+    from .sweep_status import standing  # most commands are about one run
+
     found = standing(home, records[0].run)
     for account in found.accounts:
         if account.cell == cell:

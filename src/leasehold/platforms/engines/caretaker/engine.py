@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self
-
-from leasehold.errors import LinkError
-from leasehold.transport.wire import Wire
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 from .file_requests import ProofRequests, RangeRequests
 from .machine_requests import BoxRequests, CareRequests, CheckRequests, NoteRequests, PowerRequests
+from .move_requests import MoveRequests
 from .run_requests import HoldRequests, ObserveRequests, WorkRequests
-from .upload_requests import UploadRequests, round_trip_s
+
+if TYPE_CHECKING:
+    from leasehold.errors import LinkError
+    from leasehold.transport.wire import Wire
+
+    from .upload_requests import UploadRequests
 
 
 class CaretakerEngine:
@@ -21,14 +25,21 @@ class CaretakerEngine:
         self.work = WorkRequests(wire)
         self.observe = ObserveRequests(wire)
         self.hold = HoldRequests(wire)
+        self.moves = MoveRequests(wire)
         self.ranges = RangeRequests(wire)
         self.proof = ProofRequests(wire)
-        self.uploads = UploadRequests(wire)
         self.box = BoxRequests(wire)
         self.checks = CheckRequests(wire)
         self.notes = NoteRequests(wire)
         self.care = CareRequests(wire)
         self.power = PowerRequests(wire)
+
+    @cached_property
+    def uploads(self) -> UploadRequests:
+        """Return the requests that send code and data; most commands send neither."""
+        from .upload_requests import UploadRequests
+
+        return UploadRequests(self.wire)
 
     def __enter__(self) -> Self:
         return self
@@ -42,6 +53,8 @@ class CaretakerEngine:
 
     def round_trip_s(self) -> float:
         """Measure the round trip to the box."""
+        from .upload_requests import round_trip_s
+
         return round_trip_s(self.wire)
 
     @property

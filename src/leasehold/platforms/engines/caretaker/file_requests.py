@@ -51,22 +51,30 @@ class RangeRequests:
         asked: dict[str, Any] = {"run": run, "cells": list(cells), "patterns": list(patterns), "quiet_s": quiet_s}
         return ChartTalk(self._wire.talk("chart", **asked, look=look))
 
-    def fetch(self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int) -> Iterator[bytes]:
+    def live_chart(self, run: str, cells: Sequence[str], wish: Mapping[str, Any]) -> ChartTalk:
+        """List what is complete now, from a stable view: {patterns, quiet_s, view}, and {states} for these alone."""
+        return ChartTalk(self._wire.talk("chart", run=run, cells=list(cells), **wish))
+
+    def fetch(
+        self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int, view: str = ""
+    ) -> Iterator[bytes]:
         """Yield the bytes of ranges [cell, path, offset, length, mtime_ns], one after the other.
 
         A true sixth element means: a small file whole, followed by the 32 bytes of its sha256.
         """
         unpacks_to = 0
-        for frame in self._wire.stream("fetch", run=run, items=list(items), pack=pack, frame_bytes=frame_bytes):
+        wish: dict[str, Any] = {"pack": pack, "frame_bytes": frame_bytes, **({"view": view} if view else {})}
+        for frame in self._wire.stream("fetch", run=run, items=list(items), **wish):
             if frame.type != frames.DATA:
                 unpacks_to = int(object_of(frame).get("unpacks_to", 0))
                 continue
             yield _unpacked(frame.payload, unpacks_to) if unpacks_to else frame.payload
             unpacks_to = 0
 
-    def sums(self, run: str, cell: str, path: str) -> list[str]:
+    def sums(self, run: str, cell: str, path: str, view: str = "") -> list[str]:
         """Return the sha256 of each block of one file."""
-        answers = self._wire.objects("sums", run=run, cell=cell, path=path)
+        asked: dict[str, Any] = {"run": run, "cell": cell, "path": path, **({"view": view} if view else {})}
+        answers = self._wire.objects("sums", **asked)
         return [str(one) for answer in answers for one in answer["sums"]]
 
 

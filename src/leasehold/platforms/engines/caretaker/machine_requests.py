@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from leasehold.transport.wire import Wire
-
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import NoteFound, ProbeAnswer, Witnessed
+    from leasehold.transport.wire import Wire
 
 
 class BoxRequests:

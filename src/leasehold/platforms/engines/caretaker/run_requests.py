@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from leasehold.kit.wire import frames
-from leasehold.model.run.plan import Plan
 from leasehold.transport.wire import Wire, object_of
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
         StartAnswer,
         StopAnswer,
     )
+    from leasehold.model.run.plan import Plan
 
 _NOTHING: Mapping[str, Any] = {}
 

@@ -13,10 +13,10 @@ from leasehold.kit.files.code_tree import name_of
 from leasehold.platforms.code_stream import Pushed, Tree, blob_stream, list_stream, sizes_of
 from leasehold.platforms.data_stream import Data, Lacking, Tell, ask_lacking, send
 from leasehold.transport.contract import FAR_S
-from leasehold.transport.wire import Wire
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import Pruned
+    from leasehold.transport.wire import Wire
 
 _PING_S = 5.0
 

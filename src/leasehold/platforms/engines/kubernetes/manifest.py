@@ -33,7 +33,7 @@ BOOTSTRAP = (
     f'umask 077; R={ROOT}; mkdir -p "$HOME"; N="$LEASE_RUN"; F="$R/active/$N/pods/entry"; n=0; trap "exit 143" TERM; '
     f'while [ ! -s "$F" ]; do n=$((n+1)); if [ $n -gt {_WAIT_TICKS} ]; then echo "leasehold: no order came"; exit 0; '
     "fi; sleep 0.1 2>/dev/null || sleep 1; done; "
-    '{ read -r P; read -r M; } < "$F"; exec "$P" -I -S "$M" pod "$R" "$N"'
+    '{ read -r P; read -r M; } < "$F"; exec "$P" -I -S "$M" pod "$R/active/$N"'
 )
 # A reader holds nothing but the volume, and leaves by itself.
 READER = "trap 'exit 0' TERM; n=0; while [ $n -lt 3600 ]; do n=$((n+1)); sleep 1; done"

@@ -6,13 +6,13 @@ import time
 from argparse import Namespace
 from typing import Any
 
-from leasehold.api import boxes, opening, orders, running
+from leasehold.api import boxes, opening, orders
 from leasehold.errors import UserError
 from leasehold.model.run.note import Note
 from leasehold.model.run.verdict import Outcome, Verdict
+from leasehold.model.values.units import local_second
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
-from leasehold.shells.cli.screens.meter_lines import lease_lines
 
 _EXITS = {Outcome.PASSED: 0, Outcome.REFUSED: 4, Outcome.UNKNOWN: 5}
 _SHOWN = (
@@ -64,6 +64,8 @@ def box_add(args: Namespace) -> int:
 
 def box_tell(args: Namespace) -> int:
     """lease box tell"""
+    from leasehold.shells.cli.screens.meter_lines import lease_lines
+
     if not (args.balance or args.price or args.disk):
         raise UserError("box.told_nothing", "no --balance, --price or --disk was given", hint="lease box tell --help")
     word = orders.BoxWord(args.name, args.balance, args.price, tuple(args.disk))
@@ -100,7 +102,7 @@ def box_show(args: Namespace) -> int:
     facts = {
         **value,
         "spot": "yes" if value["spot"] else "",
-        "added": running.clock(value["added_unix"]),
+        "added": local_second(value["added_unix"]),
         "root": value["root"] or "~/.leasehold there",
     }
     for key in _SHOWN:

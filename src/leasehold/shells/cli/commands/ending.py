@@ -8,10 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from leasehold.api import ending, opening, orders, running
+from leasehold.api import ending, orders, running
 from leasehold.errors import BoxError, LinkError
+from leasehold.model.values.units import ago
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
+from leasehold.shells.cli.patient_home import patient_home
 from leasehold.shells.cli.screens.outcome import has_meter, say_evacuated
 from leasehold.shells.cli.screens.teardown_screen import show_teardown
 
@@ -21,12 +23,12 @@ _ENDS = {"held": BoxError.exit_code, "unknown": LinkError.exit_code}
 
 def stop(args: Namespace) -> int:
     """lease stop"""
-    value = running.stop(opening.open_home(), args.run, args.grace, Screen(args.json).report, keep=args.keep)
+    value = running.stop(patient_home(args), args.run, args.grace, Screen(args.json).report, keep=args.keep)
     if args.json:
         output.as_json(value)
     else:
         if args.keep and "place" in value["kept"]:
-            output.say(say_evacuated(orders.Evacuation(**value["kept"])))
+            say_evacuated(orders.evacuation_from(value["kept"]))
         bills = "; the box itself still bills (lease down)" if has_meter(args.run) else ""
         output.say(f"its processes are gone{bills}")
     return 0
@@ -35,21 +37,21 @@ def stop(args: Namespace) -> int:
 def waive(args: Namespace) -> int:
     """lease waive"""
     if args.take_back:
-        run = ending.take_back_waiver(opening.open_home(), args.run, args.cell)
+        run = ending.take_back_waiver(patient_home(args), args.run, args.cell)
         if args.json:
             output.as_json({"run": run, "cell": args.cell, "taken_back": True})
         else:
             output.say(f"{args.cell} of {run} is owed again. Next: the same lease run resumes it")
         return 0
     if args.failed:
-        given_up = ending.waive_failed(opening.open_home(), args.run, Screen(args.json).report)
+        given_up = ending.waive_failed(patient_home(args), args.run, Screen(args.json).report)
         if args.json:
             output.as_json({"given_up": given_up})
         elif given_up:
             output.say(f"{len(given_up)} given up and recorded; what was salvaged:")
             output.bullets(one["quarantine"] for one in given_up)
         return 0
-    place = ending.waive(opening.open_home(), args.run, args.cell, Screen(args.json).report)
+    place = ending.waive(patient_home(args), args.run, args.cell, Screen(args.json).report)
     if args.json:
         output.as_json({"run": args.run, "cell": args.cell, "quarantine": str(place)})
     else:
@@ -59,7 +61,7 @@ def waive(args: Namespace) -> int:
 
 def harmless(args: Namespace) -> int:
     """lease run harmless"""
-    facts = ending.harmless(opening.open_home(), args.run, args.pid)
+    facts = ending.harmless(patient_home(args), args.run, args.pid)
     if args.json:
         output.as_json(facts)
     else:
@@ -69,7 +71,7 @@ def harmless(args: Namespace) -> int:
 
 def down(args: Namespace) -> int:
     """lease down"""
-    home = opening.open_home()
+    home = patient_home(args)
     if not args.lease:
         return _list_open(home, args.json)
     if args.plan:
@@ -103,7 +105,7 @@ def down(args: Namespace) -> int:
 
 def park(args: Namespace) -> int:
     """lease park"""
-    home = opening.open_home()
+    home = patient_home(args)
     if args.revoke:
         held = ending.park_revoke(home, args.lease)
         output.as_json({"revoked": held}) if args.json else output.say(
@@ -137,7 +139,7 @@ def _list_open(home: Any, json_wanted: bool) -> int:
         said = running.closed_by_word(home)
         output.say(f"no lease is open{f'; {said}' if said else ': nothing that this home knows of can bill'}")
     else:
-        shown = [{**row, "age": running.duration(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
+        shown = [{**row, "age": ago(row["age_s"]), "cost": row["cost"] or "-"} for row in rows]
         keys = ("lease", "box", "age", "cost", "runs")
         output.table([[row[key] for key in keys] for row in shown], ["LEASE", "BOX", "OPEN FOR", "COST", "RUNS"])
         output.say(f"Which one? See what would happen: lease down {rows[0]['lease']} --plan")

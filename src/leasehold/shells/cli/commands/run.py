@@ -7,12 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.api import front, opening, orders, running
-from leasehold.errors import UserError
+from leasehold.errors import RunFailed, UserError
 from leasehold.model.run.nonfinite import lines
-from leasehold.model.values.units import parse_duration
+from leasehold.model.values.units import ago, parse_duration
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
-from leasehold.shells.cli.screens.outcome import home_next, say_evacuated, say_home, show_outcome
+from leasehold.shells.cli.patient_home import patient_home
+from leasehold.shells.cli.screens.outcome import (
+    home_next,
+    pulled_json,
+    say_evacuated,
+    say_home,
+    say_states,
+    show_out_of_reach,
+    show_outcome,
+)
 
 
 def run(args: Namespace) -> int:
@@ -47,7 +56,7 @@ def run(args: Namespace) -> int:
 def attach(args: Namespace) -> int:
     """lease attach"""
     where = front.BoxWords(args.on, args.root, args.results)
-    outcome = front.attach(opening.open_home(), args.run, where, Screen(args.json).report, take_over=args.take_over)
+    outcome = front.attach(patient_home(args), args.run, where, Screen(args.json).report, take_over=args.take_over)
     if args.json:
         output.as_json({"run": outcome.run, "state": outcome.state})
     else:
@@ -90,7 +99,7 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
     for one in found:
         cards = f", {len(one['gpus'])} card{'' if len(one['gpus']) == 1 else 's'}" if one["gpus"] else ""
         workers = f", {one['workers']} workers" if one["workers"] else ""
-        output.data(f"pid {one['pid']}  {running.duration(one['age_s'])}{cards}{workers}  {one['command']}")
+        output.data(f"pid {one['pid']}  {ago(one['age_s'])}{cards}{workers}  {one['command']}")
         output.data(f"    in {one['cwd'] or '?'}; log: {one['log'] or 'no file'}; writes to: {one['out'] or '?'}")
     first = found[0]
     out = "" if first["out"] else " --out DIR"
@@ -100,24 +109,43 @@ def _list_adoptable(args: Namespace, found: list[dict[str, Any]]) -> int:
 
 def pull(args: Namespace) -> int:
     """lease pull"""
-    home = opening.open_home()
-    done = running.pull(home, args.run, Screen(args.json).report, args.limit_rate)
-    if isinstance(done, orders.Evacuation):
-        if args.json:
-            output.as_json({"run": done.run, "evacuated": done.as_dict(), "receipt": None})
-            return 0
-        output.say(say_evacuated(done))
-        output.data(done.place)
-        return 0
+    home = patient_home(args)
+    if args.state:
+        return _pull_states(home, args)
+    if not args.run:
+        raise UserError("usage", "which run? lease pull RUN", hint="lease status lists the runs")
+    done = running.pull(home, args.run, Screen(args.json).report, args.rate)
+    if isinstance(done, orders.OutOfReach):
+        return show_out_of_reach(done, args.json)
     row = running.status(home, done.run)[0]
-    export = row["home"]
+    code = 0 if done.complete else RunFailed.exit_code
     if args.json:
-        output.as_json({"run": done.run, "export": export, "receipt": done.as_dict()})
-        return 0
-    closed = f"{say_home(done)}; its lease is closed"
-    output.say(home_next(done.run, done) if row["lease_open"] else closed)
-    output.data(export)
-    return 0
+        output.as_json(pulled_json(done, row["home"]))
+        return code
+    if done.receipt is not None:
+        what = home_next(done.run, done.receipt) if row["lease_open"] else say_home(done.receipt)
+        output.say(what if row["lease_open"] else f"{what}; its lease is closed")
+        output.data(row["home"])
+    if done.evacuated is not None:
+        say_evacuated(done.evacuated)
+        output.data(done.evacuated.place)
+    return code
+
+
+def _pull_states(home: Any, args: Namespace) -> int:
+    done = running.pull_states(home, args.run, Screen(args.json).report, args.rate)
+    silent = [one for one in done if isinstance(one, orders.OutOfReach)]
+    brought = [one for one in done if isinstance(one, orders.StatesBrought)]
+    code = RunFailed.exit_code if any(one.lacking for one in brought) else 0
+    if args.json:
+        value = {"runs": [one.as_dict() for one in brought], "unreachable": [one.as_dict() for one in silent]}
+        output.as_json({**value, "receipt": None})
+    else:
+        for one in brought:
+            say_states(one)
+        for lost in silent:
+            show_out_of_reach(lost, False)
+    return silent[0].error.exit_code if silent else code
 
 
 def verify(args: Namespace) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from leasehold.api import front, opening, running
 from leasehold.model.run.verdict import gate_line
+from leasehold.model.values.units import local_second
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli import output
 
@@ -28,7 +29,7 @@ def show(args: Namespace) -> int:
     output.data(f"{'command':10} {value['plan']['job']['run']}")
     for event in value["events"]:
         if event["kind"] not in ("run_seen", "run_work"):
-            output.lines([f"  {running.clock(event['t'])}  {line}" for line in _said(event)])
+            output.lines([f"  {local_second(event['t'])}  {line}" for line in _said(event)])
     return 0
 
 

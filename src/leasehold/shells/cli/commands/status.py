@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leasehold.api import opening, running
+from leasehold.model.values.units import ago
 from leasehold.shells.cli import output
 
 Row = dict[str, Any]
@@ -74,6 +75,11 @@ def _say_the_rest(args: Namespace, rows: Sequence[Row], meters: Sequence[Any]) -
     for row in rows:
         if row["state"] != "stopped" and row["reason"]:  # live or finished runs have one only when something is odd
             output.say(f"{row['run']}: {row['reason']}")
+    for row in rows:
+        if row["refuge"] and row["lease_open"]:
+            from leasehold.model.lease.off_the_box import say_refuge
+
+            output.lines([f"{row['run']}: {line}" for line in say_refuge(row["refuge"])])
     if meters:
         from leasehold.shells.cli.screens.meter_lines import lease_lines
 
@@ -104,13 +110,13 @@ def _is_owed(row: Row) -> bool:
 def _drawn(row: Row) -> list[str]:
     home = "home NaN" if row["nonfinite"] else "home"
     results = home if row["receipt"] else "given up" if row["waived"] else "-"
-    seen = "-" if row["seen_s_ago"] is None else f"{running.duration(row['seen_s_ago'])} ago"
+    seen = "-" if row["seen_s_ago"] is None else f"{ago(row['seen_s_ago'])} ago"
     closed = "" if row["lease_open"] else " closed"
     cost = f"{row['cost']}{closed}" if row["cost"] else closed.strip() or "-"
     progress = row["progress"]
-    eta = running.duration(progress["eta_s"]) if progress.get("eta_s") else "due" if "eta_s" in progress else "-"
+    eta = ago(progress["eta_s"]) if progress.get("eta_s") else "due" if "eta_s" in progress else "-"
     how_far = [_step(progress), _loss(progress), eta]
-    return [row["run"], row["state"], row["box"], running.duration(row["age_s"]), seen, *how_far, results, cost]
+    return [row["run"], row["state"], row["box"], ago(row["age_s"]), seen, *how_far, results, cost]
 
 
 def _step(progress: dict[str, Any]) -> str:

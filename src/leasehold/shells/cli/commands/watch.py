@@ -11,6 +11,7 @@ from leasehold.model.run.note import Note
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 from leasehold.shells.cli.screens.home_copy_note import CopyScreen
+from leasehold.shells.cli.screens.patrol_line import patrol_line
 
 
 def logs(args: Namespace) -> int:
@@ -38,7 +39,7 @@ def _patrol(args: Namespace) -> int:
         args.run,
         args.since,
         args.follow and not args.json,
-        lambda line, record: records.append(record) if args.json else output.data(line),
+        lambda record: records.append(record) if args.json else output.data(patrol_line(record)),
         screen.report,
     )
     if args.json:
@@ -87,7 +88,8 @@ def watch_live(home: Any, word: str) -> orders.RunOutcome:
 
         def report(note: Note) -> None:
             if note.kind == "readings":
-                screen.readings({**note.data, "meter": running.meter_of_run(home, record.run).meter})
+                meter, refuge = running.meter_of_run(home, record.run).meter, running.refuge_of_run(home, record.run)
+                screen.readings({**note.data, "meter": meter, "refuge": refuge})
             else:
                 screen.report(note)
 

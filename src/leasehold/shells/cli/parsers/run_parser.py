@@ -159,12 +159,25 @@ def pull(parser: ArgumentParser) -> None:
     """lease pull"""
     parser.description = (
         "Copy a run's results home and verify them by hash and by loading. An interrupted copy continues.\n"
-        "Of a live run, copy what is finished."
+        "Of a run that is live, stopped or failed, copy what there is: that is no receipt, and the exit code is 6."
     )
-    examples(parser, "  lease pull myjob\n  lease pull myjob --limit-rate 10MB")
-    add_run(parser)
+    examples(
+        parser,
+        "  lease pull myjob\n"
+        "  lease pull myjob --rate 10MB/s\n"
+        "  lease pull --state myjob              its newest checkpoint, into lease-results/states\n"
+        "  lease pull --state --rate 20MB/s      those of every run that goes on",
+    )
+    parser.add_argument("run", metavar="RUN", nargs="?", default="", help="name or id of the run")
     add_wait(parser)
-    parser.add_argument("--limit-rate", default="", metavar="10MB", help="use at most this many bytes per second")
+    parser.add_argument(
+        "--rate", "--limit-rate", default="", metavar="20MB/s", help="use at most this many bytes per second"
+    )
+    parser.add_argument(
+        "--state",
+        action="store_true",
+        help="bring only the newest whole checkpoint of each unfinished cell; without RUN, of every run that goes on",
+    )
 
 
 def verify(parser: ArgumentParser) -> None:

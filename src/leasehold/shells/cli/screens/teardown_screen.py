@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,9 @@ def show_teardown(plan: Any) -> None:
     if value["cost_so_far"]:
         output.say(f"  cost so far: {value['cost_so_far']}")
     _show_left(value["not_coming_home"])
+    for owed in plan.owed:
+        for line in owed.words(time.time()):
+            output.say(f"  {line}")
     output.say(f"gate: {value['gate']['outcome']}")
     for line in gate_lines(value["gate"]["findings"]):
         output.say(line)

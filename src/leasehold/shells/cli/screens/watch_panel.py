@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from leasehold.model.lease.meter import Meter
-from leasehold.model.values.units import GIB, ago, say_gib
+from leasehold.model.lease.off_the_box import say_refuge
+from leasehold.model.values.units import GIB, ago, number, say_gib
 from leasehold.model.values.wording import one_line
 from leasehold.shells.cli.term_text import Chunk, display_width, figure, gauge, paint, sparkline
 
@@ -122,12 +123,6 @@ def cards_of(readings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [card for card in listed if isinstance(card, Mapping)] if isinstance(listed, (list, tuple)) else []
 
 
-def number(value: Any) -> float | None:
-    """Return a box's reading as a number, or nothing: no reading is trusted to be one."""
-    good = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None
-
-
 def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(9, "", [Chunk(("─" if view.glyphs else "-") * columns, "dim")])
     yield _Row(0, "", list(_status(view)), more=5)
@@ -139,6 +134,7 @@ def _rows(view: WatchView, columns: int) -> Iterator[_Row]:
     yield _Row(5, "cells", list(_cells(view, columns)))
     yield _Row(5, "loss", list(_losses(view, columns)))
     yield _Row(6, "cost", list(_cost(view, columns)), more=6)
+    yield _Row(6, "safe", list(_refuge(view)), more=6)
     yield _alarming(_Row(8, "clock", list(_clock(view))))
     yield _alarming(_Row(7, "box", list(_box(view, columns))))
     yield from map(_alarming, _cards(view, columns))
@@ -275,6 +271,15 @@ def _cost(view: WatchView, columns: int) -> Iterator[Chunk]:
     yield from cost_chunks(meter, eta_s, view.phase in OVER, view.now_unix, columns < 60)
 
 
+def _refuge(view: WatchView) -> Iterator[Chunk]:
+    refuge = view.readings.get("refuge")
+    if not isinstance(refuge, Mapping) or not refuge or view.phase in OVER:
+        return
+    first, *failures = say_refuge(refuge)
+    yield Chunk(first, "" if "age_s" in refuge else "yellow")
+    yield from (Chunk(line, "yellow") for line in failures)
+
+
 def _clock(view: WatchView) -> Iterator[Chunk]:
     meter = view.readings.get("meter")
     if isinstance(meter, Meter):
@@ -317,8 +322,8 @@ def _cards(view: WatchView, columns: int) -> Iterator[_Row]:
     if len(cards) > 2:
         yield _Row(8, "gpus", list(_many_cards(cards, view)))
         return
-    for number, card in enumerate(cards):
-        yield _Row(8, f"gpu {number}", list(_card(card, view, max(4, min(10, columns // 8)))))
+    for place, card in enumerate(cards):
+        yield _Row(8, f"gpu {place}", list(_card(card, view, max(4, min(10, columns // 8)))))
 
 
 def _card(card: Mapping[str, Any], view: WatchView, cells: int) -> Iterator[Chunk]:

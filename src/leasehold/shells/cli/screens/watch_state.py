@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from leasehold.model.run.note import Note
+from leasehold.model.values.units import number
 from leasehold.shells.cli.term_text import clean
 
-from .watch_panel import OVER, Cells, Measured, WatchView, number
+from .watch_panel import OVER, Cells, Measured, WatchView
 
 _PENDING_LINES = 400  # more lines in one frame are not shown: nobody can read them, and ssh may be slow
 _TAIL_LINES = 200

@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.init import Conversion, init, look_at
-from leasehold.lifecycle.init.convert.convert import convert
+from leasehold.lifecycle.init.convert.convert import Conversion, convert
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.start import init
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
 from tests.unit.lifecycle.init.projects import PLAIN_TORCH

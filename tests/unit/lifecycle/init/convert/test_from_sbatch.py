@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from leasehold.lifecycle.init import Conversion
+from leasehold.lifecycle.init.convert.convert import Conversion
 from leasehold.lifecycle.init.convert.units import slurm_seconds
 from leasehold.model.job.job import Job
 

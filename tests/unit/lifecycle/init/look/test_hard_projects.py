@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leasehold.lifecycle.init import look_at, write_job
+from leasehold.lifecycle.init.look.look import look_at
 from leasehold.lifecycle.init.text.project_files import Limits
+from leasehold.lifecycle.init.write.write import write_job
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
 

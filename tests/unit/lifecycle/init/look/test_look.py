@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import UserError
-from leasehold.lifecycle.init import look_at
+from leasehold.lifecycle.init.look.look import look_at
 from leasehold.lifecycle.init.text.project_facts import Base, ProjectFacts, Role
 from tests.unit.lifecycle.init.projects import (
     HF_TRAINER,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import HomeError, UserError
-from leasehold.lifecycle.init import init
+from leasehold.lifecycle.init.start import init
 from leasehold.lifecycle.init.text.page import lines_to_fill_in
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job

@@ -1,4 +1,4 @@
-"""Format the patrol's readings: one line a minute, also when nothing changed."""
+"""One of the patrol's readings as a line: state, training, cards, memory, disks, alarms."""
 
 from __future__ import annotations
 
@@ -6,31 +6,13 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from leasehold.kit.text.safe_text import one_line
+from leasehold.model.values.units import number
+from leasehold.model.values.wording import one_line
 
-from .curves import Measured, number
-
-_EVERY_S = 60
 _GIB = 1024.0
 
 
-def lines_of(seen: Measured, after_unix: float, whole: bool) -> Iterator[tuple[float, str, dict[str, Any]]]:
-    """Yield (time, line, record) for the last reading of each minute; the minute that still runs only if `whole`."""
-    held: Mapping[str, Any] | None = None
-    for record in [*seen.records, None]:
-        over = whole if record is None else held is not None and _minute(record) != _minute(held)
-        if held is not None and over and float(held["t"]) > after_unix:
-            yield float(held["t"]), say(held), dict(held)
-        # Cards and disks are sampled less often than the rest: the minute's last answer counts.
-        asked = {} if over or held is None else {name: held[name] for name in ("gpus", "disks") if name in held}
-        held = None if record is None else {**asked, **record}
-
-
-def _minute(record: Mapping[str, Any]) -> int:
-    return int(record["t"]) // _EVERY_S
-
-
-def say(record: Mapping[str, Any]) -> str:
+def patrol_line(record: Mapping[str, Any]) -> str:
     """Format one record as a line."""
     at = time.strftime("%m-%d %H:%M:%S", time.localtime(float(record["t"])))
     parts = [f"{at}  {record.get('s') or '?'}", *_training(record), *_cards(record), *_box(record)]
@@ -59,13 +41,13 @@ def _cards(record: Mapping[str, Any]) -> Iterator[str]:
     rows = record.get("gpus")
     for place, row in enumerate(rows if isinstance(rows, list) else []):
         util, used, power, heat = _figures(row, 4)
-        said = [
+        figures = [
             f"{util:.0f}%" if util is not None else "",
             f"{used / _GIB:.0f} GiB" if used is not None else "",
             f"{power:.0f} W" if power is not None else "",
             f"{heat:.0f} C" if heat is not None else "",
         ]
-        yield f"gpu{place} " + " ".join(filter(None, said))
+        yield f"gpu{place} " + " ".join(filter(None, figures))
 
 
 def _box(record: Mapping[str, Any]) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""States of unfinished cells at home: pull the newest whole one, keep it as a refuge, read it back."""

@@ -1,0 +1,1 @@
+"""Written fakes of other people's services."""
