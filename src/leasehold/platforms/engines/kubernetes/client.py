@@ -49,20 +49,21 @@ class Cluster:
 
     def create(self, value: Mapping[str, Any]) -> dict[str, Any]:
         """Create an object from stdin and return it as stored; one that exists already is returned as it is."""
-        kind, name = str(value["kind"]), str(value["metadata"]["name"])
         try:
             return self._json(["create", "-f", "-", "-o", "json", "--validate=false"], value)
         except BoxError as error:
             if error.code != "k8s.exists":
                 raise
+        kind, name = str(value["kind"]), str(value["metadata"]["name"])
         stored = self.get(kind, name)
         if stored is None:
             raise LinkError("link.lost", f"{kind} {name} existed and is gone; ask again")
         return stored
 
-    def try_create(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Have the server check an object without storing it (dry run); raise its refusal."""
-        return self._json(["create", "-f", "-", "-o", "json", "--dry-run=server", "--validate=false"], value)
+    def try_create(self, *values: Mapping[str, Any]) -> None:
+        """Have the server check objects without storing them (dry run); raise its refusal."""
+        several = {"apiVersion": "v1", "kind": "List", "items": list(values)}
+        self.ask(["create", "-f", "-", "-o", "name", "--dry-run=server", "--validate=false"], several)
 
     def replace(self, value: Mapping[str, Any]) -> None:
         """Create an object from stdin, or replace the existing one; its content is never printed."""

@@ -63,6 +63,15 @@ class PodTransport(KubectlTransport):
         found = self.cluster.listed("pods", f"{LABEL}={self.place.name},{KIND}=trainer")
         return sorted(found, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
 
+    def held(self) -> dict[str, Object]:
+        """Return the run's claim, Job and reader pod by their kinds, with one question."""
+        what = "jobs,persistentvolumeclaims,pods"
+        found = self.cluster.listed(what, f"{LABEL}={self.place.name}")
+        named = {(one["kind"], one["metadata"]["name"]): one for one in found}
+        names = {"Job": self.place.name, "PersistentVolumeClaim": self.place.name}
+        names["Pod"] = manifest.reader_name(self.place.name)
+        return {kind: named[kind, name] for kind, name in names.items() if (kind, name) in named}
+
     def _now(self) -> str:
         if not self.place.name:
             raise UserError(

@@ -14,6 +14,7 @@ from .client import Cluster
 
 GPU = "nvidia.com/gpu"
 _AT_ONCE = 8
+_REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview"}
 # (group, resource, verbs): since 1.35 pods/exec needs `create`; before, WebSocket needed `get`.
 _RULES = (
     ("batch", "jobs", ("create", "get", "list", "delete")),
@@ -50,13 +51,35 @@ def role(job: Job, namespace: str) -> dict[str, Any]:
 
 def access(cluster: Cluster, job: Job) -> Access:
     """Ask the cluster, several questions at once."""
-    pairs = [(verb, f"{what}.{group}" if group else what) for group, what, verbs in rules(job) for verb in verbs]
+    wanted = [(verb, group, what) for group, what, verbs in rules(job) for verb in verbs]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         version = pool.submit(cluster.version)
-        cards = pool.submit(_cards, cluster)
+        cards = pool.submit(_cards, cluster) if job.gpu is not None else None
+        listed = _listed(cluster)
+        doubtful = [one for one in wanted if not _is_allowed(one, listed)]  # the list may be incomplete, so ask again
+        pairs = [(verb, f"{what}.{group}" if group else what) for verb, group, what in doubtful]
         allowed = list(pool.map(lambda pair: cluster.may(*pair), pairs))
         missing = tuple(pair for pair, may in zip(pairs, allowed, strict=True) if not may)
-        return Access(cluster.name, missing, len(pairs), cards.result(), version.result())
+        return Access(cluster.name, missing, len(wanted), cards.result() if cards else None, version.result())
+
+
+def _listed(cluster: Cluster) -> list[dict[str, Any]]:
+    """Ask once for all rules of this account in the namespace."""
+    review = {**_REVIEW, "spec": {"namespace": cluster.kubectl.namespace or "default"}}
+    return list((cluster.create(review).get("status") or {}).get("resourceRules") or [])
+
+
+def _is_allowed(wanted: tuple[str, str, str], listed: list[dict[str, Any]]) -> bool:
+    verb, group, what = wanted
+    for rule in listed:
+        held = [
+            verb in (verbs := rule.get("verbs") or []) or "*" in verbs,
+            group in (groups := rule.get("apiGroups") or []) or "*" in groups,
+            what in (names := rule.get("resources") or []) or "*" in names,
+        ]
+        if all(held) and not rule.get("resourceNames"):
+            return True
+    return False
 
 
 def _cards(cluster: Cluster) -> tuple[tuple[str, int], ...] | None:

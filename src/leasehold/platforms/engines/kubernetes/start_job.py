@@ -40,12 +40,13 @@ def judge_tag(work: Workload, report: Report, *, metered: bool) -> None:
 
 def start_job(to: PodTransport, work: Workload, secrets: Mapping[str, str], report: Report) -> None:
     """Create what is missing and wait until the Job's pod runs; what cannot run is removed again."""
-    had_claim = to.claim() is not None
-    has_job = _is_useful(to)
+    held = to.held()
+    has_job = _is_useful(to, held.get("Job"))
     if not has_job:
-        to.close_reader()
+        if "Pod" in held:
+            to.close_reader()
         _check(to, work)
-    if not had_claim:
+    if "PersistentVolumeClaim" not in held:
         stored = to.cluster.create(manifest.claim(work))
         asked = stored["spec"]["resources"]["requests"]["storage"]
         kind = stored["spec"].get("storageClassName") or "the default class"
@@ -58,33 +59,31 @@ def start_job(to: PodTransport, work: Workload, secrets: Mapping[str, str], repo
         pod = to.bring_up(work, report, _QUEUE_S)
     except BoxError:
         remove_pods(to)
-        if not had_claim:  # nothing was ever written there
+        if "PersistentVolumeClaim" not in held:  # nothing was ever written there
             to.cluster.delete("persistentvolumeclaim", work.name)
         raise
     _say_started(pod, report)
 
 
-def _is_useful(to: PodTransport) -> bool:
+def _is_useful(to: PodTransport, job: Mapping[str, Any] | None) -> bool:
     """Return whether the Job exists and has or will have a pod; a Job that is over is deleted."""
-    name = to.place.name
-    job = to.cluster.get("job", name)
     if job is None:
         return False
     over = [c for c in (job.get("status") or {}).get("conditions") or [] if c.get("type") in ("Complete", "Failed")]
     leaving = job["metadata"].get("deletionTimestamp") is not None
     if not leaving and not any(one.get("status") == "True" for one in over):
         return True
-    to.cluster.delete("job", name, wait_s=_GONE_S)
+    to.cluster.delete("job", to.place.name, wait_s=_GONE_S)
     return False
 
 
 def _check(to: PodTransport, work: Workload) -> None:
     """Have the server judge Job and pod without making them: quotas and admission rules would only tell in events."""
-    to.cluster.try_create(manifest.job(work))
-    pod = manifest.job(work)["spec"]["template"]
+    job = manifest.job(work)
+    pod = job["spec"]["template"]
     place = {"namespace": work.namespace} if work.namespace else {}
     metadata = {**pod["metadata"], **place, "name": f"{work.name}-check"}
-    to.cluster.try_create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
+    to.cluster.try_create(job, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod["spec"]})
 
 
 def _create_job(to: PodTransport, work: Workload, report: Report) -> None:
