@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leasehold.kit.files.manifest import contents_sha256
-from leasehold.lifecycle.results.published import note_of, published_facts
+from leasehold.lifecycle.records.published import note_of, published_facts
 from leasehold.model.run.receipt import Receipt, receipt_from_dict
 
 MANIFEST: dict[str, Any] = {"cells": {"main": [{"path": "a", "bytes": 1, "sha256": "0" * 64, "mtime_ns": 5}]}}
