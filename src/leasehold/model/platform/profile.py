@@ -18,7 +18,7 @@ CONFIDENCE = ("docs", "third-party", "conflict", "unverified", "own")
 UNCONFIRMED = ("conflict", "unverified")
 KINDS = ("ssh-rental", "cloud-api", "kubernetes", "slurm", "ssh", "notebook", "workstation")
 ENGINES = ("caretaker", "slurm", "kubernetes", "kaggle", "colab")
-RUNNABLE = ("caretaker", "slurm")  # engines that this version can start work through
+RUNNABLE = ("caretaker", "slurm", "kubernetes")  # engines that this version can start work through
 ROLES = ("state", "scratch", "durable")
 VERB_KINDS = ("park", "release", "delete-storage", "cheaper", "end", "leave")
 VERB_ENDS = ("stop", "destroy", "nothing")  # the column of the survival matrix that a verb affects
@@ -304,7 +304,7 @@ class Profile:
     def bills(self) -> bool:
         """Return whether the platform is known to bill for compute; for a bare SSH box only a price shows it."""
         verb = self.verb() if self.traits.meter_stop_verb != "n/a" else None
-        return verb is not None and verb.stops_compute == YES and self.landlord != "simulated"
+        return verb is not None and verb.stops_compute in (YES, "mixed") and self.landlord != "simulated"
 
     def tier(self, name: str) -> Tier | None:
         """Return the tier of this name."""

@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.api import opening, orders, planning, running
+from leasehold.api import clusters, opening, orders, planning, running
 from leasehold.errors import UserError
+from leasehold.model.lease.box import K8S
 from leasehold.model.platform.platform_signs import say_sign
 from leasehold.model.platform.platform_wording import first_lines, say_clock, say_source, say_survival, say_verb
 from leasehold.model.run.verdict import Outcome
 from leasehold.shells.cli import output
+from leasehold.shells.cli.screens.as_yaml import as_yaml
 from leasehold.shells.cli.screens.plan_table import draw_sheet, draw_sheets
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ def plan(args: Namespace) -> int:
     refused = [verdict for _, verdict, _ in made if verdict.outcome is Outcome.REFUSED]
     if args.json:
         sheets = [{**sheet.as_dict(at), "gate": verdict.as_dict(), "warnings": said} for sheet, verdict, said in made]
+        for one in sheets:
+            if str(one["candidate"]).startswith(K8S):
+                one["manifest"] = clusters.manifest(opening.open_home(), Path(args.job), str(one["candidate"]))
         output.as_json({"plans": sheets})
     else:
         if len(made) > 1:
@@ -43,6 +48,8 @@ def plan(args: Namespace) -> int:
         if args.full or len(made) <= _DETAILED:
             for sheet, verdict, said in made:
                 draw_sheet(sheet, verdict, said, at)
+                if sheet.candidate.startswith(K8S):
+                    output.data("\n" + as_yaml(clusters.manifest(opening.open_home(), Path(args.job), sheet.candidate)))
         else:
             output.say("every detail: --full, or one candidate with --on")
     return _EXIT_REFUSED if made and len(refused) == len(made) else 0
