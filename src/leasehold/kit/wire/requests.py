@@ -157,6 +157,7 @@ class Viewed(TypedDict, total=False):
     view: str
     states: str
     begun: Sequence[Sequence[Any]]  # the files of states that home has begun to fetch
+    have: Mapping[str, Sequence[Any]]  # by cell, made_unix, bytes and number of files of the states that home has
 
 
 class Chart(OfRun, Viewed):
@@ -362,7 +363,7 @@ REQUESTS: Dict[str, Type[Any]] = {
     "start": Start, "resume": Resume, "stop": Stop, "end_by_force": EndByForce, "enter": OfCell,
     "look": OfRun, "events": Events, "tail": Tail, "follow": Follow, "series": Series,
     "claim": Claim, "unclaim": Held, "take_over": TakeOver, "release": Release, "pulled": Pulled, "hush": Held,
-    "get": Get, "get_many": Items, "chart": Chart, "fetch": Fetch, "sums": Sums,
+    "get": Get, "get_many": Items, "chart": Chart, "state_chart": Chart, "fetch": Fetch, "sums": Sums,
     "manifest": Manifest, "fingerprint": Fingerprint, "prove": Items, "salvageable": OfCell,
     "occupants": OfRun, "clear_occupant": ClearOccupant,
     "have_tree": OfTree, "want_tree": WantTree, "put_tree": OfTree, "want_data": OfTree, "put_data": OfTree,

@@ -27,8 +27,8 @@ from leasehold.model.run.plan import plan_from_dict
 from .home_place import HomePlace
 from .pull_states import at_home
 from .read_state import read_state
-from .refuge_places import RefugeSeen, claim_of, look_into
-from .states_brought import OutOfReach
+from .refuge_places import claim_of, look_into
+from .states_brought import OutOfReach, RefugeSeen
 
 _COMING = ".from-refuge"
 

@@ -1,4 +1,4 @@
-"""What a pull of states brought, or found where the box does not answer, for screens and programs."""
+"""What a pull of states brought, and what is known of a run whose box does not answer; for screens and programs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leasehold.errors import LeaseholdError
+    from leasehold.kit.refuge.place import Place
+    from leasehold.kit.refuge.reading import Kept
     from leasehold.lifecycle.pull.list_reader import LeftOut
     from leasehold.model.run.at_home import ArtifactAtHome, StateAtHome
-
-    from .refuge_places import RefugeSeen
 
 HOME_WORDS = "home is a refuge only while this machine runs: what is saved while it is off, or asleep, is not here"
 
@@ -30,6 +30,25 @@ class StatesBrought:
         """Return the fields for --json."""
         left = [vars(one) for one in self.left]
         return {**vars(self), "states": [one.as_dict() for one in self.states], "left": left}
+
+
+@dataclass(frozen=True)
+class RefugeSeen:
+    """One refuge as home sees it now: the newest state of each cell, or why it cannot be read."""
+
+    spec: str
+    where: str
+    problem: str = ""
+    kept: tuple[Kept, ...] = ()
+    place: Place | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields for --json."""
+        states = [
+            {"cell": one.state.cell, "state": one.id, "step": one.state.step, "made_unix": one.state.made_unix}
+            for one in self.kept
+        ]
+        return {"refuge": self.spec, "where": self.where, "problem": self.problem, "states": states}
 
 
 @dataclass(frozen=True)
