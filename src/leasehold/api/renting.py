@@ -13,6 +13,7 @@ from leasehold.lifecycle.home.home import Home, person
 from leasehold.model.run.note import Report
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.rent.allowance import RentAsk, Yes
     from leasehold.lifecycle.rentals.desk import Desk
     from leasehold.model.values.money import HourlyPrice
 
@@ -118,18 +119,18 @@ def offers(home: Home, job_file: Path, names: str, limits: dict[str, Any]) -> di
     """List what could be rented now for a job, cheapest whole job first, and who did not answer."""
     from leasehold.lifecycle.project.job_yaml import read_job
     from leasehold.lifecycle.rent.offers import OfferWish, offers_for
-    from leasehold.lifecycle.rentals.balances import read_balances
     from leasehold.lifecycle.rentals.markets import asked_for
 
     job = read_job(job_file)
     desk, markets = _desk(home), asked_for(home, names)
     wish = OfferWish(
         limits.get("spot", False), _price(limits.get("max_price", "")), tuple(limits.get("regions", ())),
-        limits.get("reliability", 0.0), balances=read_balances(desk, markets),
+        limits.get("reliability", 0.0), stated=_price(limits.get("price", "")),
     )  # fmt: skip
     found = offers_for(desk, job, markets, wish)
     silent = [{"landlord": name, "why": error} for name, error in found.silent]
-    return {"job": job.name, "offers": [one.as_dict() for one in found.found], "no_answer": silent}
+    offered = [one.as_dict() for one in found.found]
+    return {"job": job.name, "offers": offered, "no_answer": silent, "balances": dict(found.balances)}
 
 
 def landlord_allow(home: Home, price: str, count: int, how_long: str, names: str) -> dict[str, Any]:
@@ -179,6 +180,19 @@ def landlord_delete(home: Home, name: str, id: str, report: Report) -> None:
     from leasehold.lifecycle.rent.by_hand import delete_storage
 
     delete_storage(_desk(home, report), name, id, lambda text: terminal_ask(text, _BY_PERSON))
+
+
+def landlord_probe(home: Home, name: str, report: Report) -> dict[str, Any]:
+    """Rent the cheapest box after a typed yes, and find out what its disks survive; `lease down` then ends it."""
+    from leasehold.lifecycle.approval.phrase import terminal_ask
+    from leasehold.lifecycle.rent.allowance import typed
+    from leasehold.lifecycle.rent.probe import probe, ssh_shell
+    from leasehold.platforms.landlords.markets import vendor
+
+    def approve(ask: RentAsk) -> Yes:
+        return typed(ask, lambda text: terminal_ask(text, _BY_PERSON), time.time())
+
+    return probe(_desk(home, report), vendor(name).name, approve, ssh_shell(home)).as_dict()
 
 
 def box_resume(home: Home, word: str, bid: str, report: Report) -> dict[str, Any]:

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
     from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
-    from leasehold.lifecycle.states.out_of_reach import OutOfReach
-    from leasehold.lifecycle.states.states_brought import StatesBrought
+    from leasehold.lifecycle.states.states_brought import OutOfReach, StatesBrought
     from leasehold.model.run.note import Report
     from leasehold.model.run.refresh_turn import FleetTurn
 
@@ -256,7 +255,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
-    from leasehold.lifecycle.states.out_of_reach import OutOfReach
+    from leasehold.lifecycle.states.states_brought import OutOfReach
 
     done = pull(home, str(ended["run"]), report)
     if isinstance(done, OutOfReach):

@@ -7,11 +7,13 @@ import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.model.lease.box import BoxEntry, box_from_dict
 from leasehold.model.lease.lease import PARKED, RUNNING, UNKNOWN, Change, Lease, RunLine, RunRecord
-from leasehold.model.lease.rental import Rental, RentalState
+
+if TYPE_CHECKING:
+    from leasehold.model.lease.rental import Rental
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (
@@ -98,6 +100,8 @@ def box_from_row(row: tuple[Any, ...]) -> BoxEntry:
 
 def rental_from_row(row: tuple[Any, ...]) -> Rental:
     """Read a row of `SELECT * FROM rentals`."""
+    from leasehold.model.lease.rental import Rental, RentalState  # most commands meet no rental
+
     label, market, platform, state, asked, run, price, spot, *rest = row
     return Rental(label, market, platform, RentalState(state), asked, run, price, bool(spot), *rest)
 
@@ -315,22 +319,22 @@ def _box_removed(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
 
 def _rent_intended(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     said = (data["label"], data["market"], data["platform"])
-    row = (*said, RentalState.INTENDED.value, t, run, data["price"], int(data["spot"]), data["approval"])
+    row = (*said, "intended", t, run, data["price"], int(data["spot"]), data["approval"])
     columns = "label, market, platform, state, asked, run, price, spot, approval"
     db.execute(f"INSERT OR IGNORE INTO rentals ({columns}) VALUES (?,?,?,?,?,?,?,?,?)", row)
 
 
 def _rent_made(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    row = (RentalState.HELD.value, data["holding"], data["box"], lease, data["label"])
+    row = ("held", data["holding"], data["box"], lease, data["label"])
     db.execute("UPDATE rentals SET state = ?, holding = ?, box = ?, lease = ? WHERE label = ?", row)
 
 
 def _rent_absent(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    db.execute("UPDATE rentals SET state = ? WHERE label = ?", (RentalState.ABSENT.value, data["label"]))
+    db.execute("UPDATE rentals SET state = ? WHERE label = ?", ("absent", data["label"]))
 
 
 def _rent_ended(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
-    db.execute("UPDATE rentals SET state = ?, ended = ? WHERE label = ?", (RentalState.ENDED.value, t, data["label"]))
+    db.execute("UPDATE rentals SET state = ?, ended = ? WHERE label = ?", ("ended", t, data["label"]))
 
 
 _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]], None]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from leasehold.errors import LandlordError, LeaseholdError, LinkError
+from leasehold.errors import BoxError, LandlordError, LeaseholdError, LinkError
 from leasehold.ledger import box_book
 from leasehold.ledger import rentals as book
 from leasehold.lifecycle.home.home import Home
@@ -73,10 +73,11 @@ def rented_way(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTr
     )  # fmt: skip
 
 
-def _not_running(entry: BoxEntry, holding: Holding | None) -> LinkError:
+def _not_running(entry: BoxEntry, holding: Holding | None) -> LeaseholdError:
+    """Return why there is nothing to connect to: a box that is gone is no broken link that somebody should wait for."""
     if holding is None or holding.state is State.GONE:
-        return LinkError(
-            "link.box_gone",
+        return BoxError(
+            "rent.gone",
             f"{entry.landlord} no longer has {entry.name} ({entry.holding})",
             hint="lease status shows its lease; lease run --again starts on another box",
         )

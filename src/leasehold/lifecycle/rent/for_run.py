@@ -15,7 +15,7 @@ from leasehold.lifecycle.approval.phrase import terminal_ask
 from leasehold.lifecycle.box.dangers import say_dangers
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.records.orders import RentOptions
-from leasehold.lifecycle.rentals.balances import note_balance, read_balances
+from leasehold.lifecycle.rentals.balances import note_balance
 from leasehold.lifecycle.rentals.desk import Desk
 from leasehold.lifecycle.rentals.markets import opener
 from leasehold.lifecycle.rentals.settle import settle_all
@@ -59,9 +59,8 @@ def _rent(desk: Desk, job: Job, run: str, markets: tuple[str, ...], options: Ren
     if options.wait_s and most is None:
         raise UserError("rent.no_ceiling", "--wait needs a price ceiling", hint="--wait 6h --max-price 2USD/h")
     wish = RentWish(run, markets, public_key(desk.home), most, options.ends_after_s)
-    balances = read_balances(desk, markets)
     stated = HourlyPrice.parse(options.price) if options.price else None
-    told = OfferWish(options.spot, most, options.regions, balances=balances, stated=stated)
+    told = OfferWish(options.spot, most, options.regions, stated=stated)
     approve = _remembered(lambda ask: _approve(desk, ask, options))
     if options.request:
         _write_request(RentAsk(run, markets, _ceiling(most)), Path(options.request))
@@ -88,7 +87,7 @@ def _rent(desk: Desk, job: Job, run: str, markets: tuple[str, ...], options: Ren
                 raise
             desk.report(Note("warning", f"{error.message}; asking again"))
             desk.sleep(_ASK_AGAIN_S)
-    for market, balance in balances:
+    for market, balance in offers.balances:
         if market == rental.market:
             note_balance(desk, rental, balance)
     return rental

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from leasehold.errors import LandlordError, LeaseholdError
 from leasehold.gates.start.audit import disk_need_bytes
 from leasehold.lifecycle.machine.box import folder_on
 from leasehold.lifecycle.preflight.plan_inputs import Planned, judge
+from leasehold.lifecycle.rentals.balances import balance_text
 from leasehold.lifecycle.rentals.desk import Desk, why
 from leasehold.lifecycle.rentals.markets import profile_of
 from leasehold.model.job.job import Job
@@ -22,7 +22,7 @@ from leasehold.model.platform.plan_sheet import Wishes, iso
 from leasehold.model.platform.profile import YES, Profile
 from leasehold.model.run.verdict import Outcome
 from leasehold.model.values.money import HourlyPrice, Money
-from leasehold.platforms.landlords.market import Need, Offer
+from leasehold.platforms.landlords.market import Account, Market, Need, Offer
 
 ANSWER_S = 30.0  # the door gives up after its own time; this bounds all landlords together
 _GIB = 1 << 30
@@ -94,6 +94,7 @@ class Offers:
 
     found: tuple[Priced, ...]
     silent: tuple[tuple[str, str], ...]  # landlord, why
+    balances: tuple[tuple[str, str], ...] = ()  # landlord, what its API tells
 
 
 def need_of(job: Job, wish: OfferWish) -> Need:
@@ -116,34 +117,48 @@ def disk_gb_of(job: Job) -> int:
     return math.ceil(disk_need_bytes(job, max(1, len(job.cells))) / 10**9) + _SPARE_GB
 
 
-def offers_for(desk: Desk, job: Job, markets: Sequence[str], wish: OfferWish, project: Path | None = None) -> Offers:
+def offers_for(desk: Desk, job: Job, markets: Sequence[str], wish: OfferWish) -> Offers:
     """Ask the landlords in parallel; one that fails or is slow is named, and the others' answers are shown."""
-    need = need_of(job, wish)
-    opened: dict[str, Any] = {}
+    need, opened = need_of(job, wish), dict[str, Market]()
     silent: list[tuple[str, str]] = []
     for name in markets:
         try:
             opened[name] = desk.open(name)
         except LeaseholdError as error:
             silent.append((name, error.message))
-    pool = ThreadPoolExecutor(max(1, len(opened)))
+    pool = ThreadPoolExecutor(max(1, 2 * len(opened)), thread_name_prefix="landlord")
     asked = {name: pool.submit(market.offers, need) for name, market in opened.items()}
-    wait(asked.values(), ANSWER_S)
+    accounts = {name: pool.submit(market.account) for name, market in opened.items()}
+    everything: list[Future[Any]] = [*asked.values(), *accounts.values()]
+    wait(everything, ANSWER_S)
     pool.shutdown(wait=False, cancel_futures=True)
+    balances = {name: text for name, account in accounts.items() if (text := _balance(account))}
     found: list[Priced] = []
     for name, answer in asked.items():
-        if not answer.done():
-            silent.append((name, f"no answer within {ANSWER_S:.0f} s"))
-            continue
-        try:
-            offered = answer.result()
-        except LandlordError as error:
-            silent.append((name, why(error)))
-            continue
+        offered = _answered(name, answer, silent)
         profile = profile_of(desk.home, name) if offered else None
         fits = [offer for offer in offered if profile is not None and _fits(job, offer, wish)]
-        found += [_priced(job, offer, profile, wish, desk.clock()) for offer in fits if profile is not None]
-    return Offers(tuple(sorted(found, key=_order)), tuple(silent))
+        told = replace(wish, balances=tuple(balances.items()))
+        found += [_priced(job, offer, profile, told, desk.clock()) for offer in fits if profile is not None]
+    return Offers(tuple(sorted(found, key=_order)), tuple(silent), tuple(balances.items()))
+
+
+def _answered(name: str, answer: Future[tuple[Offer, ...]], silent: list[tuple[str, str]]) -> tuple[Offer, ...]:
+    """Return a landlord's offers, or none and note why it is silent."""
+    if not answer.done():
+        silent.append((name, f"no answer within {ANSWER_S:.0f} s"))
+        return ()
+    try:
+        return answer.result()
+    except LandlordError as error:
+        silent.append((name, why(error)))
+        return ()
+
+
+def _balance(account: Future[Account]) -> str:
+    """Return the balance that an API told; empty if it tells none, or did not answer: then it is not known."""
+    failed = not account.done() or account.exception() is not None
+    return "" if failed else balance_text(account.result())
 
 
 def _fits(job: Job, offer: Offer, wish: OfferWish) -> bool:

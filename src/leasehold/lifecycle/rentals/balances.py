@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from decimal import Decimal
 
-from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.model.lease.rental import Rental
-from leasehold.model.run.note import Note
 from leasehold.platforms.landlords.market import Account
 
-from .desk import Desk, patiently
-
-
-def read_balances(desk: Desk, markets: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return the balance of each landlord whose API tells one; a failure is reported and leaves it unknown."""
-    found = []
-    for name in markets:
-        try:
-            account = patiently(desk, desk.open(name).account)
-        except LeaseholdError as error:
-            desk.report(Note("warning", f"the balance at {name} is unknown: {error.message}"))
-            continue
-        if text := balance_text(account):
-            found.append((name, text))
-    return tuple(found)
+from .desk import Desk
 
 
 def balance_text(account: Account) -> str:

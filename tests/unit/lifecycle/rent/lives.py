@@ -405,7 +405,7 @@ class Life:
         ours = [one for one in look.found if one.whose in (Whose.HELD, Whose.ORPHAN)]
         last = [note.text for note in person.notes[-6:]]
         assert not ours, f"still there: {[one.as_dict() for one in ours]}; {last}; {self.seen}"
-        assert not [lease for lease in books.leases(person.home.ledger, only_open=True)]
+        assert not books.leases(person.home.ledger, only_open=True)
         self._compare_bills(person)
 
     def _settled(self, person: Person) -> None:
@@ -428,9 +428,8 @@ class Life:
             assert box.phase == GONE
             lease = books.find_lease(person.home.ledger, rental.lease)
             ours = sum((amount for _, amount in cost_and_rate(person.home, lease, self.clock())[0].amounts), Decimal(0))
-            assert ours >= box.billed * Decimal("0.99") - Decimal("0.01"), (
-                f"billed {box.billed:.4f}, metered {ours:.4f}"
-            )
+            said = f"billed {box.billed:.4f}, metered {ours:.4f}"
+            assert ours >= box.billed * Decimal("0.99") - Decimal("0.01"), said
             if not self.seen["stopped by the landlord"] and not self.seen["killed"]:  # else nobody saw when it ended
                 self.seen["bills of quiet lives"] += 1
                 self.seen["within 1 %"] += abs(ours - box.billed) <= max(box.billed / 100, Decimal("0.01"))

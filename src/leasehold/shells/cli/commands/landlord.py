@@ -21,6 +21,7 @@ def offers(args: Namespace) -> int:
         "max_price": args.max_price,
         "regions": args.region,
         "reliability": args.reliability,
+        "price": args.price,
     }
     found = renting.offers(opening.open_home(), Path(args.job), args.on, limits)
     if args.json:
@@ -141,6 +142,23 @@ def delete(args: Namespace) -> int:
         output.as_json({"landlord": args.name, "deleted": args.id})
     else:
         output.say(f"{args.name} no longer has {args.id}")
+    return 0
+
+
+def probe(args: Namespace) -> int:
+    """lease landlord probe"""
+    if not args.yes:
+        output.say(
+            f"this rents the cheapest box of {args.name}, stops it, starts it and looks; it costs its first minutes"
+        )
+        output.say(f"Next: lease landlord probe {args.name} --yes   (asks you for the price)")
+        return 3
+    found = renting.landlord_probe(opening.open_home(), args.name, Screen(args.json).report)
+    if args.json:
+        output.as_json(found)
+        return 0
+    output.lines(landlord_tables.probed(found))
+    output.say(f"{found['box']} still bills. Next: lease down {found['box']}")
     return 0
 
 

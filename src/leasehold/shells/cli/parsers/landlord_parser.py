@@ -26,6 +26,9 @@ def offers(parser: ArgumentParser) -> None:
     parser.add_argument("--on", default="", metavar="A,B", help=_NAMES)
     add_limits(parser)
     parser.add_argument(
+        "--price", default="", metavar="1USD/h", help="what the console shows, for landlords whose API tells no price"
+    )
+    parser.add_argument(
         "--reliability", type=float, default=0.0, metavar="R", help="at least this reliable, 0 to 1, where it is told"
     )
 
@@ -118,6 +121,17 @@ def delete(parser: ArgumentParser) -> None:
     examples(parser, "  lease landlord delete runpod volume/abc123")
     parser.add_argument("name", metavar="NAME", help=_NAME)
     parser.add_argument("id", metavar="ID", help="kind/ID, as lease landlord sweep shows it")
+
+
+def probe(parser: ArgumentParser) -> None:
+    """lease landlord probe"""
+    parser.description = (
+        "Find out what a landlord's disks survive: rent the cheapest box after your yes, leave a file on each tier,\n"
+        "stop, start, look, and write the result as a dated overlay of the platform's profile."
+    )
+    examples(parser, "  lease landlord probe runpod --yes")
+    parser.add_argument("name", metavar="NAME", help=_NAME)
+    parser.add_argument("--yes", action="store_true", help="do it; the price is still asked for")
 
 
 def box_resume(parser: ArgumentParser) -> None:

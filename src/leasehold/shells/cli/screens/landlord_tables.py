@@ -108,6 +108,19 @@ def allowance(row: dict[str, Any]) -> str:
     )
 
 
+def probed(found: dict[str, Any]) -> list[str]:
+    """Format what a probe saw, and where it was written."""
+    lines = []
+    for tier, kept in found["survives_stop"].items():
+        otherwise = "; THE PROFILE SAYS OTHERWISE" if tier in found["differs"] else ""
+        lines.append(f"{tier}: {'survives' if kept else 'does NOT survive'} a stop{otherwise}")
+    where = found["written"]
+    return [
+        *lines,
+        f"written: {where}" if where else f"you have an overlay already; add this to it:\n{found['overlay']}",
+    ]
+
+
 def rate(text: str | None) -> str:
     """Format an hourly rate to a tenth of a cent."""
     if text is None:
