@@ -164,7 +164,9 @@ def local_events(root: Path, *kinds: str) -> List[Dict[str, Any]]:
     return [event for event in found if not kinds or event["k"] in kinds]
 
 
-def keep(place: Path, run: str, step: int, epoch: int = 1, made_unix: Optional[float] = None) -> Kept:
+def keep(
+    place: Path, run: str, step: int, epoch: int = 1, made_unix: Optional[float] = None, cell: str = "main"
+) -> Kept:
     """Publish a state in a refuge as the box's copier does: claim, files, manifest, pointer."""
     place.mkdir(parents=True, exist_ok=True)
     folder = FolderPlace(str(place))
@@ -172,8 +174,8 @@ def keep(place: Path, run: str, step: int, epoch: int = 1, made_unix: Optional[f
     data = json.dumps(sums(step)[step]).encode()
     file = StateFile("step-%06d.json" % step, len(data), hashlib.sha256(data).hexdigest())
     made = time.time() if made_unix is None else made_unix
-    state = State(run, "main", epoch, "far", 1, step, step, round(made, 3), made, "file", "checkpoints", (file,))
+    state = State(run, cell, epoch, "far", 1, step, step, round(made, 3), made, "file", "checkpoints", (file,))
     kept = put_state(folder, state, lambda one: io.BytesIO(data))
     pointer = Pointer(epoch, kept.id, kept.manifest_sha256, step, state.made_unix, state.copied_unix)
-    put_pointer(folder, run, "main", pointer)
+    put_pointer(folder, run, cell, pointer)
     return kept

@@ -72,7 +72,7 @@ class Moving:
             move = None
         here = record is not None and record.lease == arrival.lease.id
         if move is None and begun is None and here and arrival.state != "absent":
-            return {}  # it stopped here: a resume, not a move
+            return self._find_again(home, arrival, report) if sweep_of(run) != run else {}  # here: a resume
         if move is None and not self.leaves(home, arrival.plan, arrival.where):
             return self._find_again(home, arrival, report)
         whence = books.find_lease(home.ledger, move.lease if move else record.lease) if record else arrival.lease
