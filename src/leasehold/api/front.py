@@ -62,14 +62,9 @@ def left_home(folder: Path, text: str, job_file: str) -> str:
 
 def write_new(target: Path, text: str) -> None:
     """Write a new file; an existing one is never overwritten."""
-    try:
-        with open(target, "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        hint = "name another with --to, or print it with --stdout"
-        raise UserError("init.exists", f"{target} is already there and was not touched", hint=hint) from None
-    except OSError as error:
-        raise UserError("init.unwritable", f"{target}: {error}") from None
+    from leasehold.lifecycle.init.start import write_new as write
+
+    write(target, text)
 
 
 def convert(source: Path) -> dict[str, Any]:

@@ -14,8 +14,7 @@ from leasehold.lifecycle.records.orders import (
     RunOutcome,
     evacuation_from,
 )
-from leasehold.lifecycle.states.out_of_reach import OutOfReach
-from leasehold.lifecycle.states.states_brought import HOME_WORDS, StatesBrought
+from leasehold.lifecycle.states.states_brought import HOME_WORDS, OutOfReach, StatesBrought
 
 __all__ = [
     "HOME_WORDS",

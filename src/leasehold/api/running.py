@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
     from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
-    from leasehold.lifecycle.states.out_of_reach import OutOfReach
-    from leasehold.lifecycle.states.states_brought import StatesBrought
+    from leasehold.lifecycle.states.states_brought import OutOfReach, StatesBrought
     from leasehold.model.run.note import Report
     from leasehold.model.run.refresh_turn import FleetTurn
 
@@ -45,7 +44,10 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
             return run_through(home, bringing(order), None, report)
         order = replace(order, on="local")
     elif _is_landlord(home, order.on):
+        from leasehold.lifecycle.rentals.markets import opener
         from leasehold.lifecycle.run.run_job import run_through
+
+        opener(home)(order.on)  # a missing key is reported before the smoke takes its time
 
         return run_through(home, order, None, report)
     _settle_platform(home, order, report)
@@ -260,7 +262,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
-    from leasehold.lifecycle.states.out_of_reach import OutOfReach
+    from leasehold.lifecycle.states.states_brought import OutOfReach
 
     done = pull(home, str(ended["run"]), report)
     if isinstance(done, OutOfReach):

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from leasehold.kit.text.units import utc_minute
 
-from .run_state import FINISHED, TERMINAL
+from .run_states import FINISHED, TERMINAL
 
 HERE, BOX, OTHER = "sh here", "sh on the box", "sh here, with OTHER filled in"
 _NAME = re.compile(r"(.+-[0-9a-f]{10})(?:-(\d{1,6}))?\Z")  # a run's name and its count; not a sweep's share

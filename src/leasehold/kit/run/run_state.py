@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from . import continued, refuge_fold
+from .run_states import FAILED, FINISHED, RUNNING, STOPPED, TERMINAL
 
-RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
-TERMINAL = (FINISHED, FAILED, STOPPED)
 TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"  # the stages of a cell
 
 

@@ -85,7 +85,7 @@ COMMANDS = (
     Command("box resume", UNDER, "start a parked rented box again; it bills from then", "landlord.box_resume"),
     Command("box remove", UNDER, "delete a saved box; refused while a lease on it is open", "box.box_remove"),
     Command("refuge", CARE, "check a bucket or folder that is to keep checkpoints", ""),
-    Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "refuge.refuge_check"),
+    Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "ckpt.refuge_check"),
     Command("landlord", CARE, "keys of landlords with an API, and everything that bills there", ""),
     Command("landlord login", UNDER, "check a landlord's API key and keep it", "landlord.login"),
     Command("landlord list", UNDER, "list landlords, where their keys are, what is held", "landlord.list_"),
