@@ -166,7 +166,7 @@ def test_a_command_loads_no_more_modules_than_it_needs(words: list[str], most: i
 def test_looking_up_a_box_loads_only_what_calls_it(tmp_path: Path) -> None:
     _loaded(["box", "add", "here", "local", "--no-contact"], tmp_path)
     names = _loaded(["box", "show", "here"], tmp_path)
-    assert len(names) <= 118, names
+    assert len(names) <= 128, names
     assert not {name for name in names if ".lifecycle.run." in name or ".lifecycle.launch." in name}
 
 
