@@ -15,8 +15,8 @@ from .rounds import Effort
 from .rows import MissingPart, Row, markdown
 
 NAMES = (
-    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "objects", "transfer", "fleet",
-    "fleet_sweep", "sweep", "fuzz",
+    "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "objects", "transfer",
+    "fleet", "fleet_sweep", "sweep", "refuge", "moves", "fuzz",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """One large file to an object store and back: ours beside `rclone copy` and boto3, on two servers on loopback.
 
-Each way is a whole process. Ours hashes what it sends and what it gets (sha256, compared); its hash of the file is known
-before, as a sealed artifact's is. rclone compares MD5 sums where the server has them, boto3 sends CRC32.
+Each way is a whole process. Ours hashes what it sends and gets (sha256, compared); its hash of the file is known
+already, as a sealed artifact's is. rclone compares MD5 sums where the server has them, boto3 sends CRC32.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ if what == "up":
         place.put("ours.bin", file, os.path.getsize(path), sha256)
 else:
     seen = hashlib.sha256()
-    with open(path, "wb", buffering=0) as file:
+    with open(path + ".part", "wb", buffering=0) as file:
         for block in ObjectReader(place.bucket, "bench/ours.bin").open().blocks():
             seen.update(block)
             file.write(block)
     assert seen.hexdigest() == sha256
+    os.replace(path + ".part", path)
 """
 _BOTO3 = """
 import os, sys

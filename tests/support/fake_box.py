@@ -22,7 +22,8 @@ from leasehold.errors import BoxError, LinkError
 from leasehold.kit.files import manifest
 from leasehold.kit.files.globbing import compile_pattern, walk
 from leasehold.kit.files.paths import UnsafePath, open_below
-from leasehold.kit.run.run_state import TERMINAL, CellState, RunState
+from leasehold.kit.run.run_state import CellState, RunState
+from leasehold.kit.run.run_states import TERMINAL
 from leasehold.model.run.plan import Plan
 
 CHUNK_BYTES = 64
@@ -293,6 +294,10 @@ class FakeEngine:
         seen = [{"seen": self.look(run)}] if look else []
         return FakeChart(chain(seen, self._chart(run, cells, patterns)))
 
+    def live_chart(self, run: str, cells: List[str], wish: Any) -> "FakeChart":
+        """List what there is; nothing here is ever in doubt."""
+        return self.chart(run, cells, wish["patterns"], wish["quiet_s"])
+
     def _chart(self, run: str, cells: List[str], patterns: List[str]) -> Iterator[Any]:
         data = self.manifest(run, cells, patterns)
         try:
@@ -308,7 +313,7 @@ class FakeEngine:
         yield {"sums": sums}
         yield zlib.compress(data)
 
-    def fetch(self, run: str, items: List[Any], pack: bool, frame_bytes: int) -> Iterator[bytes]:
+    def fetch(self, run: str, items: List[Any], pack: bool, frame_bytes: int, view: str = "") -> Iterator[bytes]:
         """Yield ranges of files, one after the other."""
         self._answer()
         for cell, path, offset, length, mtime_ns, *sealed in items:

@@ -1,8 +1,9 @@
-"""Verbs of the box book."""
+"""Verbs of boxes: the book of names, and a person's own command on one."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from leasehold.lifecycle.home.home import Home
@@ -12,6 +13,7 @@ from leasehold.model.run.note import Report
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.money.metering import LeaseMeter
+    from leasehold.model.run.entered import Entered
     from leasehold.model.run.verdict import Verdict
 
 
@@ -123,3 +125,17 @@ def box_reboot_forbid(home: Home, name: str) -> list[dict[str, Any]]:
     from leasehold.lifecycle.box.reboot_consent import forbid
 
     return forbid(home, name)
+
+
+def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool = False) -> Entered:
+    """Open a shell or run a command on a box, or in the folder of a run on its box."""
+    from leasehold.lifecycle.care import enter
+
+    return enter.ssh(home, word, words, capture=capture)
+
+
+def execute(home: Home, word: str, cell: str, words: Sequence[str], *, capture: bool = False) -> Entered:
+    """Run a command in a run's working folder and environment."""
+    from leasehold.lifecycle.care import enter
+
+    return enter.enter(home, word, cell, words, capture=capture)

@@ -1,11 +1,13 @@
-"""Verbs about checkpoints: what one holds, and how often to write them."""
+"""Verbs about checkpoints: what one holds, how often to write them, and where they may be kept."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from leasehold.lifecycle.care.check_refuge import CheckedRefuge
     from leasehold.lifecycle.results.checkpoint_cadence import Reckoned
     from leasehold.lifecycle.results.inspect_checkpoint import Inspection
     from leasehold.model.job.job import CheckpointFacts
@@ -37,3 +39,10 @@ def _facts(file: Path | None) -> CheckpointFacts:
     from leasehold.model.job.job import CheckpointFacts
 
     return CheckpointFacts()
+
+
+def refuge_check(where: str, environ: Mapping[str, str]) -> CheckedRefuge:
+    """Prove on a scratch key that a bucket or folder can be a refuge."""
+    from leasehold.lifecycle.care.check_refuge import check_refuge
+
+    return check_refuge(where, environ)

@@ -69,7 +69,7 @@ def down_plan(home: Home, word: str, verb: str = "", facts_checked: str = "") ->
     """Return what a teardown would do and whether the gate permits it; change nothing."""
     from leasehold.lifecycle.ending.teardown import Wanted, plan_teardown
 
-    return plan_teardown(home, _lease(home, word), Wanted(verb, facts_checked))
+    return plan_teardown(home, lease_named(home, word), Wanted(verb, facts_checked))
 
 
 def down(home: Home, order: DownOrder, report: Report) -> str:
@@ -79,7 +79,7 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
     from leasehold.lifecycle.ending.teardown import Wanted, tear_down
     from leasehold.model.run.receipt import Approval
 
-    lease = _lease(home, order.word)
+    lease = lease_named(home, order.word)
 
     def approve(plan: TeardownPlan) -> Approval:
         order.show(plan)
@@ -92,7 +92,7 @@ def down(home: Home, order: DownOrder, report: Report) -> str:
             return ways.rehearsed(request)
         return ways.typed(request, f"{plan.verb.name} {lease.id}", terminal_ask)
 
-    landlord = _landlord(home, lease, order.verb)
+    landlord = _landlord(home, lease, order.verb, report)
     return tear_down(home, lease, Wanted(order.verb, order.facts_checked), landlord, approve, report).value
 
 
@@ -100,14 +100,14 @@ def park(home: Home, order: DownOrder, report: Report) -> str:
     """Park the box of a run or lease: `down` with the platform's reversible verb."""
     from leasehold.lifecycle.ending.parking import park_verb
 
-    return down(home, replace(order, verb=park_verb(home, _lease(home, order.word)).name), report)
+    return down(home, replace(order, verb=park_verb(home, lease_named(home, order.word)).name), report)
 
 
 def park_plan(home: Home, word: str, facts_checked: str = "") -> TeardownPlan:
     """Return what parking would do; change nothing."""
     from leasehold.lifecycle.ending.parking import park_verb
 
-    return down_plan(home, word, park_verb(home, _lease(home, word)).name, facts_checked)
+    return down_plan(home, word, park_verb(home, lease_named(home, word)).name, facts_checked)
 
 
 def park_standing(home: Home, word: str, how_long: str) -> Standing:
@@ -120,14 +120,14 @@ def park_standing(home: Home, word: str, how_long: str) -> Standing:
         for_s = parse_duration(how_long)
     except ValueError as error:
         raise UserError("standing.bad_duration", str(error), hint="--standing 14d") from None
-    return grant(home, _lease(home, word), for_s, terminal_ask)
+    return grant(home, lease_named(home, word), for_s, terminal_ask)
 
 
 def park_revoke(home: Home, word: str) -> bool:
     """Withdraw the standing yes."""
     from leasehold.lifecycle.ending.parking import revoke
 
-    return revoke(home, _lease(home, word))
+    return revoke(home, lease_named(home, word))
 
 
 def down_request(home: Home, word: str, verb: str, path: Path, facts_checked: str = "") -> dict[str, Any]:
@@ -152,7 +152,7 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
     from leasehold.lifecycle.ending.teardown import clocks_after, platform_of
     from leasehold.lifecycle.machine.shared_meters import twins_of
 
-    lease = _lease(home, word)
+    lease = lease_named(home, word)
     if not lease.open:
         report(Note("already_down", f"{lease.id} is already closed"))
         return lease
@@ -179,7 +179,10 @@ def down_stopped(home: Home, word: str, report: Report, verb: str = "") -> Lease
 def _with_api(home: Home, lease: Lease) -> Landlord | None:
     """Return the platform's landlord where its API can be asked whether the box is held."""
     from leasehold.lifecycle.ending.teardown import platform_of
+    from leasehold.lifecycle.rentals.markets import rented_landlord
 
+    if (rented := rented_landlord(home, lease)) is not None:
+        return rented
     profile = platform_of(home, lease)
     api = any(verb.by == "api" for verb in profile.verbs)
     if profile.landlord == "simulated" and lease.box != LOCAL or not (api or profile.landlord == "simulated"):
@@ -191,7 +194,7 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
     return landlord_of(home, lease, asked) if asked is not None else SimulatedLandlord()
 
 
-def _lease(home: Home, word: str) -> Lease:
+def lease_named(home: Home, word: str) -> Lease:
     """Find a lease by its id, by its box, or by one of its runs."""
     every = books.leases(home.ledger)
     if named := [lease for lease in every if lease.id == word]:
@@ -212,7 +215,7 @@ def _lease(home: Home, word: str) -> Lease:
         raise
 
 
-def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
+def _landlord(home: Home, lease: Lease, verb_name: str, report: Report) -> Landlord:
     from leasehold.lifecycle.ending.parking import landlord_of
     from leasehold.lifecycle.ending.teardown import platform_of
     from leasehold.platforms.landlords.person import PersonLandlord
@@ -228,4 +231,4 @@ def _landlord(home: Home, lease: Lease, verb_name: str) -> Landlord:
 
         return SimulatedLandlord()
     verb = profile.verb(verb_name)
-    return landlord_of(home, lease, verb) if verb is not None else PersonLandlord()
+    return landlord_of(home, lease, verb, report) if verb is not None else PersonLandlord()

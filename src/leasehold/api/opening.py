@@ -13,6 +13,7 @@ from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.money.idle_leases import AnyNag
+    from leasehold.lifecycle.rentals.first_look import FirstLook
 
 
 def open_home() -> Home:
@@ -47,6 +48,40 @@ def nags(home: Home) -> list[AnyNag]:
         return find(home, time.time())
     except LeaseholdError:
         return []
+
+
+_LOOKS = frozenset(
+    (
+        "run",
+        "resume",
+        "watch",
+        "attach",
+        "logs",
+        "pull",
+        "stop",
+        "down",
+        "park",
+        "status",
+        "ssh",
+        "exec",
+        "tunnel",
+        "offers",
+    )
+)
+
+
+def first_look(home: Home, command: str) -> FirstLook | None:
+    """Begin to ask what landlords bill, before a command that talks to the network; None for any other command."""
+    if command not in _LOOKS and not command.startswith("box "):
+        return None
+    from leasehold.lifecycle.rentals.first_look import FirstLook
+
+    look = FirstLook(home)
+    try:
+        look.begin()
+    except LeaseholdError:  # the command itself reports what is wrong with this home
+        return None
+    return look
 
 
 def newest_event(home: Home) -> int:

@@ -9,12 +9,12 @@ from leasehold.lifecycle.records.orders import (
     Evacuation,
     MoveOrder,
     PullOutcome,
+    RentOptions,
     RunOrder,
     RunOutcome,
     evacuation_from,
 )
-from leasehold.lifecycle.states.out_of_reach import OutOfReach
-from leasehold.lifecycle.states.states_brought import HOME_WORDS, StatesBrought
+from leasehold.lifecycle.states.states_brought import HOME_WORDS, OutOfReach, StatesBrought
 
 __all__ = [
     "HOME_WORDS",
@@ -27,6 +27,7 @@ __all__ = [
     "OutOfReach",
     "PullOutcome",
     "MoveOrder",
+    "RentOptions",
     "RunOrder",
     "RunOutcome",
     "StatesBrought",

@@ -14,15 +14,14 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 from leasehold.model.lease.lease import Lease, RunRecord
 
-from .moving import bringing
+from .front import running_on
 from .run_rows import cost_of, rows_of
 
 if TYPE_CHECKING:
     from leasehold.kit.text.progress import ProgressReader
     from leasehold.lifecycle.money.metering import LeaseMeter
     from leasehold.lifecycle.records.orders import PullOutcome, RunOrder, RunOutcome
-    from leasehold.lifecycle.states.out_of_reach import OutOfReach
-    from leasehold.lifecycle.states.states_brought import StatesBrought
+    from leasehold.lifecycle.states.states_brought import OutOfReach, StatesBrought
     from leasehold.model.run.note import Report
     from leasehold.model.run.refresh_turn import FleetTurn
 
@@ -40,15 +39,15 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
         furnish(home.box_root("rehearsal"))
     if not order.on:
         if not order.rehearse and _has_candidates(order.job_file):
-            from leasehold.lifecycle.run.run_job import run_through
-
-            return run_through(home, bringing(order), None, report)
+            return running_on(home, order, None, report)
         order = replace(order, on="local")
-    _settle_platform(home, order, report)
-    with calling_ahead(home, order) as box:
+    elif _is_landlord(home, order.on):
         from leasehold.lifecycle.run.run_job import run_through
 
-        return run_through(home, bringing(order), box, report)
+        return run_through(home, order, None, report)
+    _settle_platform(home, order, report)
+    with calling_ahead(home, order) as box:
+        return running_on(home, order, box, report)
 
 
 def fetch(home: Home, order: RunOrder, report: Report) -> RunOutcome:
@@ -66,6 +65,17 @@ def _settle_platform(home: Home, order: RunOrder, report: Report) -> None:
         from leasehold.lifecycle.box.platform_choice import settle
 
         settle(home, order.on, order.platform, report)
+
+
+def _is_landlord(home: Home, word: str) -> bool:
+    """Return whether --on names a landlord that rents by API, and no box of that name."""
+    from leasehold.ledger import box_book
+
+    if word == "local" or ":" in word or box_book.find(home.ledger, word) is not None:
+        return False  # what most words are: no landlord's module is loaded for them
+    from leasehold.lifecycle.rentals.markets import is_landlord
+
+    return is_landlord(word)
 
 
 def _has_candidates(job_file: Path) -> bool:
@@ -245,7 +255,7 @@ def stop(home: Home, word: str, grace_s: float, report: Report, *, keep: bool = 
     ended = _stop(home, word, grace_s, report)
     if not keep:
         return ended
-    from leasehold.lifecycle.states.out_of_reach import OutOfReach
+    from leasehold.lifecycle.states.states_brought import OutOfReach
 
     done = pull(home, str(ended["run"]), report)
     if isinstance(done, OutOfReach):

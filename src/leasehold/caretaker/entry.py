@@ -38,8 +38,6 @@ def main(argv: List[str]) -> int:
         return keep(folder_at(argv[1]), argv[2], int(argv[3]), *argv[4:])
     if door in _ERRANDS:
         return _run_errand(door, argv[1:])
-    if door == "refuge" and len(argv) == 2:
-        return _keep_off_box(argv[1])
     if door == "settle" and len(argv) > 1:
         from leasehold.caretaker.attempt.platform_shell import settle
 
@@ -93,14 +91,6 @@ def _run_task(path: str, words: List[str]) -> int:
     os._exit(code)
 
 
-def _keep_off_box(path: str) -> int:
-    """Send checkpoints to the refuges of a run."""
-    from leasehold.caretaker.refuge.worker import keep_off_box
-    from leasehold.caretaker.run.run_folder import folder_at
-
-    return keep_off_box(folder_at(path))
-
-
 def _run_errand(door: str, words: List[str]) -> int:
     """Answer one question for a caretaker; only the answer goes to stdout."""
     with unhinted():
@@ -128,9 +118,9 @@ def _run_errand(door: str, words: List[str]) -> int:
 
 def _for_run(door: str, path: str) -> int:
     """Do a long piece of work for a run beside its caretaker, or revive the run after a restart of the box."""
-    from leasehold.caretaker.run.run_folder import RunFolder
+    from leasehold.caretaker.run.run_folder import folder_at
 
-    folder = RunFolder(path)
+    folder = folder_at(path)
     if door == "pod":
         from leasehold.caretaker.kubernetes.pod import pod
 
@@ -148,12 +138,16 @@ def _for_run(door: str, path: str) -> int:
         from leasehold.caretaker.refuge.publisher import publish_run
 
         return publish_run(folder)
+    if door == "refuge":
+        from leasehold.caretaker.refuge.worker import keep_off_box
+
+        return keep_off_box(folder)
     from .downloads import download_worker
 
     return (download_worker.fetch if door == "fetch" else download_worker.pull)(folder)
 
 
-_OF_A_RUN = ("pod", "fetch", "pull", "copy", "publish", "revive")
+_OF_A_RUN = ("pod", "fetch", "pull", "copy", "publish", "refuge", "revive")
 
 
 def _tell(door: str, words: List[str]) -> int:

@@ -64,6 +64,7 @@ _BY_PLACE = {
         "fetch": "fetch",
         "sums": "sums",
     },
+    "leasehold.caretaker.refuge.state_chart": {"state_chart": "state_chart"},
     "leasehold.caretaker.requests.power_off": {"power_off": "power_off"},
     "leasehold.caretaker.requests.machine_identity": {"machine": "machine"},
     "leasehold.caretaker.requests.home_note": {"witness": "witness"},

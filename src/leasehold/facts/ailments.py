@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 
-from leasehold.errors import HomeError, UserError
+from leasehold.errors import HomeError
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,6 @@ def find(word: str) -> Ailment | None:
         if wanted in (ailment.id.lower(), *(alias.lower() for alias in ailment.aliases)):
             return ailment
     return None
-
-
-def named(word: str) -> Ailment:
-    """Return an entry by its id, or raise if there is none."""
-    ailment = find(word)
-    if ailment is None:
-        hint = "lease doctor --search WORDS finds entries by symptom"
-        raise UserError("doctor.unknown_id", f"no catalogue entry {word!r}", hint=hint)
-    return ailment
 
 
 def _ailment(name: str, item: dict[str, object]) -> Ailment:

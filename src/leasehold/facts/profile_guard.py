@@ -338,12 +338,3 @@ def _environment(at: _Guard, base: Profile, over: Profile) -> Environment:
         rules.append(known[name])
         at.note(("environment", "remove", "never", name), "removed", "kept")
     return replace(used, rules=tuple(rules))
-
-
-def tables() -> list[tuple[type[Any], Mapping[str, Rule]]]:
-    """List every kind of record with its rules."""
-    kinds: list[tuple[type[Any], Mapping[str, Rule]]] = [
-        (Profile, PROFILE), (Traits, TRAITS), (Tier, TIER), (Verb, VERB), (Clock, CLOCK), (Spot, SPOT),
-        (Environment, ENVIRONMENT), (NeverRule, NEVER),
-    ]  # fmt: skip
-    return kinds

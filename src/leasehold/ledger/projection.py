@@ -7,10 +7,13 @@ import json
 import sqlite3
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.model.lease.box import BoxEntry, box_from_dict
 from leasehold.model.lease.lease import PARKED, RUNNING, UNKNOWN, Change, Lease, RunLine, RunRecord
+
+if TYPE_CHECKING:
+    from leasehold.model.lease.rental import Rental
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS leases (
@@ -24,6 +27,9 @@ CREATE TABLE IF NOT EXISTS stays (run TEXT, lease TEXT, began REAL, ended REAL D
 CREATE INDEX IF NOT EXISTS stays_by_lease ON stays (lease);
 CREATE INDEX IF NOT EXISTS stays_by_run ON stays (run);
 CREATE TABLE IF NOT EXISTS boxes (name TEXT PRIMARY KEY, added REAL, entry TEXT);
+CREATE TABLE IF NOT EXISTS rentals (
+  label TEXT PRIMARY KEY, market TEXT, platform TEXT, state TEXT, asked REAL, run TEXT, price TEXT, spot INTEGER,
+  holding TEXT DEFAULT '', box TEXT DEFAULT '', lease TEXT DEFAULT '', ended REAL DEFAULT 0, approval TEXT DEFAULT '');
 """
 _INDEXES = """
 CREATE INDEX IF NOT EXISTS runs_by_state ON runs (lease, state);
@@ -54,6 +60,7 @@ def drop(db: sqlite3.Connection) -> None:
     db.execute("DROP TABLE IF EXISTS runs")
     db.execute("DROP TABLE IF EXISTS boxes")
     db.execute("DROP TABLE IF EXISTS stays")
+    db.execute("DROP TABLE IF EXISTS rentals")
 
 
 def apply(db: sqlite3.Connection, t: float, kind: str, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -91,8 +98,18 @@ def box_from_row(row: tuple[Any, ...]) -> BoxEntry:
     return box_from_dict(json.loads(row[2]))
 
 
+def rental_from_row(row: tuple[Any, ...]) -> Rental:
+    """Read a row of `SELECT * FROM rentals`."""
+    from leasehold.model.lease.rental import Rental, RentalState  # most commands meet no rental
+
+    label, market, platform, state, asked, run, price, spot, *rest = row
+    return Rental(label, market, platform, RentalState(state), asked, run, price, bool(spot), *rest)
+
+
 def _lease_opened(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    """Open a lease; one of a rented box began when the landlord made the box."""
     price = data.get("price", "")
+    t = min(t, float(data.get("since_unix") or t))
     changes = json.dumps([[t, "price", price]] if price else [])
     row = (lease, data["box"], data["platform"], data["root"], t, price, changes)
     db.execute(
@@ -116,6 +133,11 @@ def _verb_unknown(db: sqlite3.Connection, t: float, lease: str, run: str, data: 
 
 def _lease_resumed(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
     _changed(db, t, lease, "state", RUNNING)
+
+
+def _lease_rated(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    """Record what the landlord says that the whole lease bills an hour, in its present state."""
+    _changed(db, float(data.get("since_unix") or t), lease, "rate", data["rate"])
 
 
 def _lease_disk(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
@@ -295,13 +317,38 @@ def _box_removed(db: sqlite3.Connection, t: float, lease: str, run: str, data: d
     db.execute("DELETE FROM boxes WHERE name = ?", (data["name"],))
 
 
+def _rent_intended(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    said = (data["label"], data["market"], data["platform"])
+    row = (*said, "intended", t, run, data["price"], int(data["spot"]), data["approval"])
+    columns = "label, market, platform, state, asked, run, price, spot, approval"
+    db.execute(f"INSERT OR IGNORE INTO rentals ({columns}) VALUES (?,?,?,?,?,?,?,?,?)", row)
+
+
+def _rent_made(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    row = ("held", data["holding"], data["box"], lease, data["label"])
+    db.execute("UPDATE rentals SET state = ?, holding = ?, box = ?, lease = ? WHERE label = ?", row)
+
+
+def _rent_absent(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    db.execute("UPDATE rentals SET state = ? WHERE label = ?", ("absent", data["label"]))
+
+
+def _rent_ended(db: sqlite3.Connection, t: float, lease: str, run: str, data: dict[str, Any]) -> None:
+    db.execute("UPDATE rentals SET state = ?, ended = ? WHERE label = ?", ("ended", t, data["label"]))
+
+
 _STEPS: dict[str, Callable[[sqlite3.Connection, float, str, str, dict[str, Any]], None]] = {
     "lease_opened": _lease_opened,
     "lease_priced": _lease_priced,
     "lease_parked": _lease_parked,
     "verb_unknown": _verb_unknown,
     "lease_resumed": _lease_resumed,
+    "lease_rated": _lease_rated,
     "lease_disk": _lease_disk,
+    "rent_intended": _rent_intended,
+    "rent_made": _rent_made,
+    "rent_absent": _rent_absent,
+    "rent_ended": _rent_ended,
     "lease_balance": _lease_balance,
     "lease_spot": _lease_spot,
     "lease_rebooked": _lease_rebooked,

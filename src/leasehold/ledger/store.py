@@ -31,7 +31,22 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")  # how the kernel escapes blanks and backs
 # recorded, or that can be judged anew: on disk with the next intent (decision 30).
 _FOLLOWING = frozenset({"run_seen", "run_work", "gate_judged", "env_passed"})
 _LOCKS: dict[Path, threading.Lock] = {}  # by file: whose turn it is to write, among the threads of this process
-_KEPT = frozenset({"plan", "receipt", "digest", "export", "project", "results", "root", "box", "platform", "evidence"})
+_KEPT = frozenset(
+    {
+        "plan",
+        "receipt",
+        "digest",
+        "export",
+        "project",
+        "results",
+        "root",
+        "box",
+        "platform",
+        "evidence",
+        "label",
+        "holding",
+    }
+)
 _TABLES = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (

@@ -35,7 +35,7 @@ class EarlyCalls:
         from .openssh import SshTransport
         from .parcel import boot_command
 
-        if not isinstance(transport, SshTransport):
+        if not isinstance(transport, SshTransport) or not transport.stays:
             yield transport
             return
         if not transport.met:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,11 +56,19 @@ class SshTransport:
     """Opens ssh processes to one address; LEASEHOLD_SSH replaces `ssh`, as GIT_SSH_COMMAND does."""
 
     def __init__(
-        self, address: SshAddress, pins: Path, *, name: str = "", only_pins: bool = False, links: Path | None = None
+        self,
+        address: SshAddress,
+        pins: Path,
+        *,
+        name: str = "",
+        only_pins: bool = False,
+        links: Path | None = None,
+        moves: tuple[Callable[[], SshAddress], str] | None = None,
     ) -> None:
         """Prepare; name is the box's in the book, only_pins keeps the user's own known_hosts out of a first contact.
 
-        links is the folder of connections that short requests may share; none are shared without it.
+        links is the folder of connections that short requests may share; none are shared without it. moves is for a box
+        whose address changes: what to ask before each connection, and the name under which its host key is pinned.
         """
         self.name = name or f"ssh:{address}"
         self.address = address
@@ -68,24 +76,40 @@ class SshTransport:
         self.links = links
         self.proven = False  # it ran a command for this process
         self._met = pins.with_name(pins.name + ".met")
-        self._only_pins = only_pins
+        self._only_pins = only_pins or moves is not None
+        self._locate = moves[0] if moves else None
+        self._alias = moves[1] if moves else ""
         self._ssh = shlex.split(os.environ.get("LEASEHOLD_SSH", "ssh"))
+
+    @property
+    def stays(self) -> bool:
+        """Return whether its address is always the same, so that a command line can be used again later."""
+        return self._locate is None
+
+    def _find(self) -> None:
+        """Ask where the box is now; LinkError if it is nowhere."""
+        if self._locate is not None:
+            self.address = self._locate()
 
     def open(self, command: str) -> ProcessLink:
         """Start the boot line on the box."""
+        self._find()
         return ProcessLink(self.argv(command), os.environ, self._explain, brisk=True)
 
     def open_with(self, command: str, options: Mapping[str, str]) -> ProcessLink:
         """Start command with additional ssh options."""
+        self._find()
         words = [*self._words(more=options), "--", self.address.host, command]
         return ProcessLink(words, os.environ, self._explain)
 
     def open_subsystem(self, name: str) -> ProcessLink:
         """Ask the box's sshd for a subsystem such as sftp."""
+        self._find()
         return ProcessLink([*self._words(), "-s", "--", self.address.host, name], os.environ, self._explain)
 
     def open_terminal(self) -> ProcessLink:
         """Open a login session with a terminal and no command, as a person would."""
+        self._find()
         return ProcessLink([*self._words("force"), "--", self.address.host], os.environ, self._explain)
 
     def argv(self, command: str) -> list[str]:
@@ -94,12 +118,14 @@ class SshTransport:
 
     def tunnel_argv(self, near_port: int, far_port: int) -> list[str]:
         """Build an ssh command line that only forwards a local port to the box's loopback."""
+        self._find()
         words = [word for word in self._words() if word != "-oClearAllForwardings=yes"]
         forward = f"127.0.0.1:{near_port}:127.0.0.1:{far_port}"
         return [*words, "-N", "-oExitOnForwardFailure=yes", "-L", forward, "--", self.address.host]
 
     def person_argv(self, command: str, *, terminal: bool) -> list[str]:
         """Build an ssh command line for a person's own command, or for a shell if it is empty."""
+        self._find()
         end = [command] if command else []
         return [*self._words("force" if terminal else "no"), "--", self.address.host, *end]
 
@@ -134,6 +160,7 @@ class SshTransport:
             "ClearAllForwardings": "yes",
             "RequestTTY": terminal,
             "LogLevel": "ERROR",
+            **({"HostKeyAlias": self._alias, "CheckHostIP": "no"} if self._alias else {}),
             **more,
         }
         fast = ciphers.remembered(tuple(self._ssh), self.target(), self.pins.with_name(self.pins.name + ".ciphers"))

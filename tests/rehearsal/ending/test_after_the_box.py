@@ -60,7 +60,7 @@ def test_a_stopped_run_is_pulled_as_it_is_and_without_a_receipt(me: Front) -> No
     assert json.loads((place / "cells" / "main" / "state.json").read_text())["step"] > 0
     assert "step 1/1000" in (place / "evidence" / "main" / "attempt-0001" / "log").read_text()
     assert not list(place.rglob("receipt.json"))
-    assert "stopped" in pulled.said and "no receipt" in pulled.said and "goes on; this" not in pulled.said
+    assert "stopped" in pulled.said and "No receipt" in pulled.said and "goes on; this" not in pulled.said
     assert f"lease resume {run}" in pulled.said
     (row,) = json.loads(me.lease("status", "--json").out)["runs"]
     assert row["state"] == "stopped" and not row["receipt"]
@@ -76,7 +76,7 @@ def test_stop_keep_brings_home_what_is_there(me: Front) -> None:
     stopped = me.lease("stop", "toy", "--keep")
     assert stopped.code == 0, stopped.said
     assert (me.project / "lease-results" / "evacuated" / run / "cells" / "main" / "state.json").exists()
-    assert "no receipt" in stopped.said
+    assert "No receipt" in stopped.said
 
 
 def test_a_failed_run_that_left_nothing_still_brings_its_log(me: Front) -> None:

@@ -64,7 +64,7 @@ def through_a_second_name(path: Path, data: bytes) -> None:
     other.unlink()
 
 
-@pytest.mark.parametrize("change", [overwrite, through_a_second_name])
+@pytest.mark.parametrize("change", [overwrite, pytest.param(through_a_second_name, marks=pytest.mark.full)])
 def test_what_was_written_in_place_comes_home_before_the_box_goes(
     person: Front, change: Callable[[Path, bytes], None]
 ) -> None:

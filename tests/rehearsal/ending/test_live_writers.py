@@ -184,7 +184,7 @@ def where_the_folder_was_moved_to(person: Front, tmp_path: Path) -> Path:
     return elsewhere / "metrics.json"
 
 
-@pytest.mark.parametrize("mode", ["append", "map"])
+@pytest.mark.parametrize("mode", ["append", pytest.param("map", marks=pytest.mark.full)])
 @pytest.mark.parametrize("renamed", [by_a_hard_link, where_the_folder_was_moved_to])
 def test_a_writer_that_knows_the_file_by_another_name_keeps_the_box(
     person: Front, tmp_path: Path, mode: str, renamed: Callable[[Front, Path], Path]
@@ -195,7 +195,7 @@ def test_a_writer_that_knows_the_file_by_another_name_keeps_the_box(
 
 
 @pytest.mark.namespaces
-@pytest.mark.parametrize("mode", ["append", "map"])
+@pytest.mark.parametrize("mode", ["append", pytest.param("map", marks=pytest.mark.full)])
 def test_a_writer_through_a_mount_of_the_folder_keeps_the_box(person: Front, tmp_path: Path, mode: str) -> None:
     mounted, note = tmp_path / "mounted", tmp_path / "note"
     mounted.mkdir()

@@ -32,7 +32,9 @@ def box(me: Front) -> Path:
     return me.home / "boxes" / "rehearsal"
 
 
-@pytest.mark.parametrize("words", [(), ("--facts-checked", "the console says so")])
+@pytest.mark.parametrize(
+    "words", [pytest.param((), marks=pytest.mark.full), ("--facts-checked", "the console says so")]
+)
 def test_a_project_cannot_call_a_deleting_verb_harmless(rented: Front, words: tuple[str, ...]) -> None:
     rented.write(FILE, json.dumps(HARMLESS, indent=1))
     done = rented.lease("down", "toy", "--rehearsal", *words)

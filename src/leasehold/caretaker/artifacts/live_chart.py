@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import zlib
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.wire.connection import Refused, Request
@@ -17,20 +17,24 @@ from leasehold.kit.wire import frames
 from .chart import Chart, Left, fetchable, settled
 from .hash_cache import HashMemory
 from .stable_view import StableView
-from .state_view import Chosen, choose
 
+Picked = Tuple[List[Tuple[str, Found]], List[Left], Dict[str, Any]]
+Choosing = Callable[[Optional[StableView]], Picked]
 Asked = Tuple[RunFolder, Dict[str, Any], Dict[str, str]]  # folder, plan, and the output folders by cell
 
 
-def live_chart(request: Request, asked: Asked, memory: HashMemory) -> None:
-    """List what is complete and readable, name what is left out and why, hash it, then send the manifest."""
+def live_chart(request: Request, asked: Asked, memory: HashMemory, choosing: Optional[Choosing] = None) -> None:
+    """List what is complete and readable, name what is left out and why, hash it, then send the manifest.
+
+    choosing picks the files from the view, and reports something of them at the end of the list.
+    """
     folder, plan, places = asked
-    with _view(request, folder) as view:
+    with _view(request, folder, keep_cut=choosing is not None) as view:
         views = {cell: view.root(cell) for cell in places} if view is not None else None
         drawn = Chart(request, places, memory, views)
-        if request.args.get("states"):
-            chosen = _states(request, view, asked)
-            drawn.tell_files(sorted(chosen.files), chosen.left, {"states": chosen.states})
+        if choosing is not None:
+            files, left, also = choosing(view)
+            drawn.tell_files(sorted(files), left, also)
         else:
             drawn.tell_files(*_listed(request, view, asked))
         cells = drawn.take_sums(lenient=True)
@@ -48,7 +52,7 @@ def send(request: Request, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _view(request: Request, folder: RunFolder) -> Iterator[Optional[StableView]]:
+def _view(request: Request, folder: RunFolder, keep_cut: bool) -> Iterator[Optional[StableView]]:
     """Yield the view that home named; None where none is asked for, or the disk has no room for its folder."""
     name = str(request.args.get("view") or "")
     try:
@@ -65,16 +69,7 @@ def _view(request: Request, folder: RunFolder) -> Iterator[Optional[StableView]]
     try:
         yield view
     finally:
-        view.close(keep=request.gone and bool(request.args.get("states")))
-
-
-def _states(request: Request, view: Optional[StableView], asked: Asked) -> Chosen:
-    folder, _, places = asked
-    if view is None:
-        raise Refused(
-            "state.no_view", "the box has no room for links to a state, or another pull of its states goes on"
-        )
-    return choose(view, folder, sorted(places), str(request.args["states"]), request.args.get("begun"))
+        view.close(keep=request.gone and keep_cut)
 
 
 def _listed(request: Request, view: Optional[StableView], asked: Asked) -> Tuple[List[Tuple[str, Found]], List[Left]]:

@@ -12,7 +12,7 @@ from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files import manifest
 from leasehold.kit.files.atomic import write_atomic
 from leasehold.kit.files.paths import UnsafePath, check_name
-from leasehold.kit.run.run_state import FINISHED
+from leasehold.kit.run.run_states import FINISHED
 from leasehold.kit.wire import frames
 
 from .chart import Chart
@@ -28,7 +28,7 @@ _TRIES = 3
 
 def seal(request: Request) -> None:
     """Build the manifest of a run that has ended, keep it beside the run, and send its bytes."""
-    folder, plan, places = _asked(request)
+    folder, plan, places = asked_of(request)
     try:
         built = manifest.build(folder.run, plan["plan_sha256"], places, plan["patterns"])
     except manifest.ManifestError as error:
@@ -45,7 +45,7 @@ def chart(request: Request) -> None:
     With view, files that the trainer goes on writing are listed from a stable view of that name, which later requests
     for ranges name too.
     """
-    folder, plan, places = _asked(request)
+    folder, plan, places = asked_of(request)
     if request.args.get("look") and not _have_finished(request, folder, places):
         return
     quiet_s = float(request.args.get("quiet_s", -1))
@@ -114,7 +114,7 @@ def _view_of(request: Request) -> str:
         raise Refused("wire.bad_request", str(error)) from None
 
 
-def _asked(request: Request) -> Tuple[RunFolder, Dict[str, Any], Dict[str, str]]:
+def asked_of(request: Request) -> Tuple[RunFolder, Dict[str, Any], Dict[str, str]]:
     folder = folder_of(request)
     plan = plan_of(request, folder)
     names = [str(name) for name in request.args.get("cells") or plan["cells"]]

@@ -24,10 +24,12 @@ from leasehold.kit.files.sha256 import blocks, hash_blocks
 SETTLE_S = 5.0  # how long files in doubt are waited for, all together
 _SURE_S = 0.3  # an unchanged file whose format states its end needs no longer proof
 _POLL_S = 0.02
-_BETWEEN_S = 0.005  # two reads of a rewritten file are this far apart
+_SHORT_S = 0.001
+_COPY_S = 0.25  # tries of one file before the others have their turn
+_TICK_S = 0.004  # of the clock that stamps files
 _MOST_COPIED = 1 << 30
 _LOCK_S = 2.0  # for the end of a connection that was cut
-_READ_TWICE = 64 << 20
+_READ_TWICE = 8 << 20
 _NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOSPC, errno.EDQUOT)
 
 GONE = "it was removed meanwhile"
@@ -179,7 +181,15 @@ class StableView:
         return None if replaced or torn == "" or age_s >= min(quiet_s, SETTLE_S * 0.9) else ""
 
     def _copy(self, one: _One, room: int) -> Optional[str]:
-        """Copy a file that is rewritten in place; the copy counts if the file is the same before and after."""
+        """Copy a file that is rewritten in place, trying for a moment: it must be the same before and after."""
+        until = time.monotonic() + _COPY_S
+        while True:
+            said = self._copied(one, room)
+            if said != RESTLESS or time.monotonic() > until:
+                return said
+            time.sleep(_SHORT_S)
+
+    def _copied(self, one: _One, room: int) -> Optional[str]:
         target = os.path.join(self.root(one.cell), one.path)
         try:
             fd = open_below(self._folder.out(one.cell), one.path)
@@ -187,14 +197,16 @@ class StableView:
             return GONE
         try:
             before = os.fstat(fd)
-            if not before.st_size or before.st_size > min(room, _MOST_COPIED):
-                return "it is empty" if not before.st_size else RESTLESS
+            if not before.st_size or not _at_rest(before):
+                return RESTLESS
+            if before.st_size > min(room, _MOST_COPIED):
+                return "it is rewritten in place, and the box has no room for a copy"
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(target)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "xb") as file:
                 read = hash_blocks(blocks(lambda count: os.read(fd, count)), each=file.write)
-            if not self._unchanged(fd, before, read):
+            if not _unchanged(fd, before, read):
                 return RESTLESS
             os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
             torn = _torn(target)
@@ -207,16 +219,22 @@ class StableView:
         finally:
             os.close(fd)
 
-    def _unchanged(self, fd: int, before: os.stat_result, read: Tuple[int, str]) -> bool:
-        """Return whether the open file is still the one that was read; a small one is read once more."""
-        if read[0] != before.st_size:
+
+def _at_rest(info: os.stat_result) -> bool:
+    """Return whether the last write is so long ago that another one must show in the file's time."""
+    age_s = time.time() - info.st_mtime_ns / 1e9
+    return age_s >= _TICK_S or age_s < -_TICK_S  # a disk whose clock is ahead: the second read decides
+
+
+def _unchanged(fd: int, before: os.stat_result, read: Tuple[int, str]) -> bool:
+    """Return whether the open file is still the one that was read; a small one is read once more."""
+    if read[0] != before.st_size or not _same(os.fstat(fd), before):
+        return False
+    if before.st_size <= _READ_TWICE:
+        os.lseek(fd, 0, os.SEEK_SET)
+        if hash_blocks(blocks(lambda count: os.read(fd, count))) != read:
             return False
-        time.sleep(_BETWEEN_S)
-        if before.st_size <= _READ_TWICE:
-            os.lseek(fd, 0, os.SEEK_SET)
-            if hash_blocks(blocks(lambda count: os.read(fd, count))) != read:
-                return False
-        return _same(os.fstat(fd), before)
+    return _same(os.fstat(fd), before)
 
 
 def _torn(path: str) -> str:

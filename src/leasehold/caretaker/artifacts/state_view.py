@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.checkpoint_states import State, newest_whole, states, step_of
@@ -18,25 +18,49 @@ _TRIES = 3
 Listed = Tuple[str, str, int, int]  # cell, path, bytes, mtime_ns: as home has begun to fetch it
 
 
+class Told(NamedTuple):
+    """What home says of states: the files that it has begun to fetch, and the marks of the states it has, by cell."""
+
+    begun: Any = None
+    have: Any = None
+
+
+def mark_of(state: State) -> List[Any]:
+    """Return what tells a state from a later one without reading it; a state that home has is not listed again."""
+    return [round(state.made_unix, 3), sum(one.info.st_size for one in state.files), len(state.files)]
+
+
+Measure = Callable[[str, State], Optional[float]]  # cell, state: the job's metric of it, if its writer left one
+
+
+def unmeasured(cell: str, state: State) -> Optional[float]:
+    """Measure nothing."""
+    return None
+
+
 class Chosen(NamedTuple):
-    """The files of the chosen states, what was left out, and each state: cell, path, step, made_unix."""
+    """The files of the chosen states, what was left out, and each state: cell, path, step, made_unix, metric."""
 
     files: List[Tuple[str, Found]]
     left: List[Left]
     states: List[List[Any]]
 
 
-def choose(view: StableView, folder: RunFolder, cells: Iterable[str], path: str, begun: Any) -> Chosen:
+def choose(
+    view: StableView, folder: RunFolder, cells: Iterable[str], path: str, told: Told, measure: Measure = unmeasured
+) -> Chosen:
     """Pin a state of each cell: the one that home has begun to fetch, if it is still there, else the newest whole."""
     chosen = Chosen([], [], [])
-    wanted = _begun(begun)
+    wanted, have = _begun(told.begun), told.have if isinstance(told.have, dict) else {}
     for cell in cells:
         state = _again(view, folder, cell, wanted.get(cell, []), path) or _newest(view, folder, cell, path, chosen.left)
         if state is None:
             continue
         root = view.root(cell)
-        chosen.files.extend((cell, one) for one in state.files)
-        chosen.states.append([cell, state.path, step_of(root, state), round(state.made_unix, 3)])
+        if mark_of(state) not in (have.get(cell) or ()):
+            chosen.files.extend((cell, one) for one in state.files)
+        value = measure(cell, state)
+        chosen.states.append([cell, state.path, step_of(root, state), round(state.made_unix, 3), value])
     return chosen
 
 

@@ -60,7 +60,7 @@ def _fits(table: ProcessTable, entry: Entry, young_s: float) -> bool:
 def _describe(table: ProcessTable, entry: Entry, workers: List[int]) -> Dict[str, Any]:
     clean = Redactor()
     pids = [entry.pid, *workers]
-    log, outputs = _writes(table, pids)
+    log, outputs = _writes(pids)
     cwd = read_link("/proc/%d/cwd" % entry.pid)
     born_unix = time.time() - entry.age_s - _SLACK_S
     return {
@@ -78,7 +78,7 @@ def _describe(table: ProcessTable, entry: Entry, workers: List[int]) -> Dict[str
     }
 
 
-def _writes(table: ProcessTable, pids: List[int]) -> Tuple[str, List[str]]:
+def _writes(pids: List[int]) -> Tuple[str, List[str]]:
     """Return where stdout goes, if to a file, and which other files are open for writing."""
     log, outputs = "", []
     for pid in pids:

@@ -22,7 +22,8 @@ from leasehold.caretaker.run.lock_owner import caretaker_identity
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.run.run_state import FAILED, RunState, fold
+from leasehold.kit.run.run_state import RunState, fold
+from leasehold.kit.run.run_states import FAILED
 
 from .epoch import VARIABLE, Epoch, pods_folder
 

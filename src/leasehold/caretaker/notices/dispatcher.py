@@ -16,7 +16,8 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json
 from leasehold.kit.run.processes import is_alive, look
-from leasehold.kit.run.run_state import TERMINAL, fold
+from leasehold.kit.run.run_state import fold
+from leasehold.kit.run.run_states import TERMINAL
 from leasehold.kit.startup.typing_stub import unhinted
 from leasehold.kit.tables.topics import HIGH, wanted
 from leasehold.kit.text.units import utc_clock

@@ -25,7 +25,7 @@ class CellRecord:
         return str(self._place(where).get("mark", ""))
 
     def begun_unix(self, where: str) -> float:
-        """Return when the last copy to a refuge began; 0 before the first."""
+        """Return when the last copy that succeeded began; 0 before the first."""
         began = self._place(where).get("begun_unix")
         return float(began) if isinstance(began, (int, float)) else 0.0
 
@@ -37,19 +37,16 @@ class CellRecord:
         """Return the states of which we may have left files without a manifest."""
         return [str(one) for one in self._place(where).get("begun") or []]
 
-    def begin(self, where: str, name: str, now_unix: float) -> None:
+    def begin(self, where: str, name: str) -> None:
         """Note a copy before its first byte."""
-        place = self._place(where)
-        place["begun_unix"] = now_unix
-        place["begun"] = (self.begun_names(where) + [name])[-_MOST_NAMES:] if name not in self.begun_names(where) else (
-            self.begun_names(where)
-        )  # fmt: skip
+        if name not in self.begun_names(where):
+            self._place(where)["begun"] = (self.begun_names(where) + [name])[-_MOST_NAMES:]
         self.save()
 
-    def finish(self, where: str, name: str, mark: str) -> None:
-        """Note a copy after its pointer."""
+    def finish(self, where: str, name: str, mark: str, begun_unix: float) -> None:
+        """Note a copy after its pointer; only one that succeeded makes the next one wait."""
         place = self._place(where)
-        place["mark"] = mark
+        place["mark"], place["begun_unix"] = mark, begun_unix
         place["names"] = ([one for one in self.names(where) if one != name] + [name])[-_MOST_NAMES:]
         place["begun"] = [one for one in self.begun_names(where) if one != name]
         self.save()

@@ -50,9 +50,11 @@ class StateCopy:
     def __init__(self, held: HeldFiles, state: Candidate, origin: Origin, record: CellRecord, metric: Optional[float]):
         self._held, self._state, self._origin, self._record, self._metric = held, state, origin, record, metric
         self._made: Optional[State] = None
+        self._gone: List[str] = []
 
     def to(self, place: Place, retention: Retention, check: Callable[[], None]) -> Copied:
         """Copy, publish, prune. SourceChanged: the state was written to; Fenced: the run was given away."""
+        begun_unix = time.time()
         made = self._manifest(place)
         try:
             kept = self._put(place, made, check)
@@ -61,15 +63,16 @@ class StateCopy:
                 raise
             kept = self._put(place, made, check)
         pointer = self._point(place, kept, retention)
-        self._record.finish(place.where, kept.id, self._state.mark)
-        return Copied(kept, tuple(self._prune(place, pointer, retention.keep)))
+        self._record.finish(place.where, kept.id, self._state.mark, begun_unix)
+        gone, self._gone = self._gone + self._prune(place, pointer, retention.keep), []
+        return Copied(kept, tuple(gone))
 
     def _put(self, place: Place, made: State, check: Callable[[], None]) -> Kept:
         def before() -> None:
             check()
             self._held.check()
 
-        self._record.begin(place.where, _name_of(made), time.time())
+        self._record.begin(place.where, _name_of(made))
         return put_state(place, made, lambda one: self._held.open(one.path), before)
 
     def _manifest(self, place: Place) -> State:
@@ -173,6 +176,7 @@ class StateCopy:
         ours = [one for one in record.names(place.where) + record.begun_names(place.where) if one != _name_of(made)]
         gone = prune(place, self._origin.run, self._origin.cell, pointer.keeps, ours.__contains__)
         record.forget(place.where, gone)
+        self._gone += gone
         return bool(gone)
 
     def give_up(self, place: Place) -> None:

@@ -72,7 +72,8 @@ def candidates(root: str, pattern: str) -> List[Candidate]:
         if count > MOST_FILES:
             raise OSError("more than %d files match %s" % (MOST_FILES, pattern))
         name = _state_of(found.path, pattern)
-        if name is not None and found.is_file and not PASSING.search(found.path):
+        passing = any(PASSING.search(part) for part in found.path.split("/"))
+        if name is not None and found.is_file and not passing:
             groups.setdefault(name, []).append(found)
     states = [one for name, files in groups.items() for one in _split(name, files)]
     return sorted(states, key=lambda one: one.order, reverse=True)

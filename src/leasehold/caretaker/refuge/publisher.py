@@ -1,6 +1,6 @@
 """Publish a finished run's results to a bucket: files, each read back and hashed, then the manifest that names them.
 
-What lies there under manifest.json was proven there. A file that is there already with the right bytes is not sent again.
+What a manifest.json there names was proven there. A file that lies there with the right bytes is not sent again.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from leasehold.caretaker.process.child_worker import Worker
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.atomic import read_json, read_small, write_json
 from leasehold.kit.run.processes import is_alive, look
-from leasehold.kit.run.run_state import FAILED, FINISHED, CellState, RunState
+from leasehold.kit.run.run_state import CellState, RunState
+from leasehold.kit.run.run_states import FAILED, FINISHED
 
 from .orders import RefugeFiles
 

@@ -32,7 +32,8 @@ _LOOK_S = 2.0
 _SLICE_S = 0.25
 _AGAIN_S = 0.5  # after something new was seen
 _MOST_PAUSE_S = 60.0
-_LOOK_SHARE = 0.005  # of the time, at most, goes into looking
+_LOOK_SHARE = 0.005  # of a processor's time, at most, goes into looking
+_EVERY_SHARE = 0.05  # of the interval: so late at most is a new state seen
 _RETRY_S = (5.0, 30.0, 120.0, 600.0)  # after a refuge failed
 _FENCE_EVERY_S = 60.0
 _ALONE_S = 60.0  # without a caretaker
@@ -113,20 +114,20 @@ class Worker:
         self._torn: Dict[str, int] = {}
         self._told: Dict[Tuple[str, str], str] = {}
         self._fenced = False
-        self._worked_s = 0.0
+        self._looked_s = 0.0
 
     def turn(self) -> bool:
         """Look once, and copy what is due; return whether to go on."""
         self.order = Order.read(self.files)
         self.beating.begin("looking")
-        began, again, self._worked_s = self.clock(), False, 0.0
+        again, self._looked_s = False, 0.0
         for cell in self.order.cells:
             again |= self._mind(cell, self.order.cells[cell])
             if self._fenced:
                 return False
         self._mind_fences()
-        looked_s = self.clock() - began - self._worked_s
-        self.pause_s = _AGAIN_S if again else max(_LOOK_S, min(_MOST_PAUSE_S, looked_s / _LOOK_SHARE))
+        rests_s = min(_MOST_PAUSE_S, _EVERY_SHARE * self.wishes.every_s, self._looked_s / _LOOK_SHARE)
+        self.pause_s = _AGAIN_S if again else max(_LOOK_S, rests_s)
         return not self._fenced and (again or not self.order.final)
 
     def _mind(self, cell: str, order: CellOrder) -> bool:
@@ -135,20 +136,20 @@ class Worker:
         if not due:
             return False
         out = self.folder.out(cell)
+        began = time.process_time()  # a busy machine makes a look late, not dear
         try:
             found = candidates(out, self.wishes.pattern)
         except OSError:
             return False  # its folder is not there yet, or changes right now
+        finally:
+            self._looked_s += time.process_time() - began
         for place, state in enumerate(found):
             lacking = [slot for slot in due if self._record(cell).copied_mark(slot.where) != state.mark]
             if not lacking:
                 return False
             older = found[place + 1] if place + 1 < len(found) else None
             if not why_not(out, state, older, not order.alive or place > 0, time.time()):
-                began = self.clock()
-                done = self._copy(cell, order, state, lacking)
-                self._worked_s += self.clock() - began
-                return not done
+                return not self._copy(cell, order, state, lacking)
         return False
 
     def _due(self, slot: Slot, cell: str, order: CellOrder) -> bool:

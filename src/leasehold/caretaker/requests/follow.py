@@ -13,7 +13,8 @@ from leasehold.caretaker.status.observe import gatherer_of, proof_age_s
 from leasehold.caretaker.wire.connection import Request
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.run.run_state import FAILED, FINISHED, TERMINAL, RunState, fold
+from leasehold.kit.run.run_state import RunState, fold
+from leasehold.kit.run.run_states import FAILED, FINISHED, TERMINAL
 from leasehold.kit.wire import frames
 
 _POLL_S = 0.03

@@ -29,7 +29,8 @@ from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json, write_atomic, write_json
 from leasehold.kit.files.canonical_json import digest
 from leasehold.kit.files.paths import check_name
-from leasehold.kit.run.run_state import FAILED, STOPPED, fold
+from leasehold.kit.run.run_state import fold
+from leasehold.kit.run.run_states import FAILED, STOPPED
 
 from .force_stop import wake
 from .machine_identity import note_root

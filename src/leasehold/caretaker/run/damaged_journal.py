@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, NamedTuple
 
 from leasehold.kit.files.journal import Scan
-from leasehold.kit.run.run_state import RUNNING, TERMINAL, RunState, fold, state_from
+from leasehold.kit.run.run_state import RunState, fold, state_from
+from leasehold.kit.run.run_states import RUNNING, TERMINAL
 
 _ENDS = ("run_finished", "run_failed", "run_stopped")
 

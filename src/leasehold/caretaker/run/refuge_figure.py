@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional
 
-from leasehold.kit.run.run_state import FINISHED, CellState, RunState
+from leasehold.kit.run.run_state import CellState, RunState
+from leasehold.kit.run.run_states import FINISHED
 
 Since = Callable[[str, float], float]  # a cell's trained seconds since a moment
 

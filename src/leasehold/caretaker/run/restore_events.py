@@ -11,7 +11,8 @@ import os
 import re
 from typing import Any, Callable, Dict, List, Mapping
 
-from leasehold.kit.run.run_state import FINISHED, RunState
+from leasehold.kit.run.run_state import RunState
+from leasehold.kit.run.run_states import FINISHED
 
 from .damaged_journal import missing, went_on
 from .run_folder import RunFolder

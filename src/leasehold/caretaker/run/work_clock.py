@@ -7,7 +7,8 @@ import stat
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
-from leasehold.kit.run.run_state import FINISHED, RunState
+from leasehold.kit.run.run_state import RunState
+from leasehold.kit.run.run_states import FINISHED
 
 from .run_folder import RunFolder
 

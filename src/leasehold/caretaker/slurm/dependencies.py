@@ -12,7 +12,7 @@ from leasehold.caretaker.slurm_queue.gather import Gatherer
 from leasehold.caretaker.slurm_queue.submit import submissions
 from leasehold.kit.files.atomic import read_json
 from leasehold.kit.files.paths import NAME
-from leasehold.kit.run.run_state import FAILED, FINISHED
+from leasehold.kit.run.run_states import FAILED, FINISHED
 
 _NUMBER = re.compile(r"\d+(?:_\d+)?\Z")
 _SPELLED = re.compile(r"(?:after|afterany|afterok|afternotok|aftercorr):|singleton\Z")

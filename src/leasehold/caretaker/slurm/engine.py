@@ -19,7 +19,8 @@ from leasehold.caretaker.wire.connection import Refused, Request
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import read_json, write_json
 from leasehold.kit.run.processes import boot_id
-from leasehold.kit.run.run_state import FAILED, FINISHED, RunState, fold
+from leasehold.kit.run.run_state import RunState, fold
+from leasehold.kit.run.run_states import FAILED, FINISHED
 
 from .end_notice import expect_cells
 

@@ -21,7 +21,8 @@ from leasehold.caretaker.slurm_queue.plan_slices import keep_share, share_of
 from leasehold.caretaker.slurm_queue.uses_slurm import EX_TEMPFAIL
 from leasehold.caretaker.supervisor.caretaker import Caretaker
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.run.run_state import FAILED, STOPPED, CellState
+from leasehold.kit.run.run_state import CellState
+from leasehold.kit.run.run_states import FAILED, STOPPED
 
 from .end_notice import begin_cell, end_cell, is_of_cell
 from .own_attempts import OwnAttempts

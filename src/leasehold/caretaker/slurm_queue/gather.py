@@ -17,7 +17,8 @@ from leasehold.caretaker.run.work_clock import stretches, trained_s
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import write_json
 from leasehold.kit.files.file_layouts import STATUS
-from leasehold.kit.run.run_state import FAILED, FINISHED, CellState, RunState, fold
+from leasehold.kit.run.run_state import CellState, RunState, fold
+from leasehold.kit.run.run_states import FAILED, FINISHED
 
 from . import allocation
 from .accounting import look_back

@@ -20,7 +20,8 @@ from leasehold.kit.files.atomic import read_json
 from leasehold.kit.files.file_layouts import JOURNAL, words
 from leasehold.kit.files.paths import NAME
 from leasehold.kit.run.processes import boot_id, is_alive
-from leasehold.kit.run.run_state import FAILED, FINISHED, RunState
+from leasehold.kit.run.run_state import RunState
+from leasehold.kit.run.run_states import FAILED, FINISHED
 
 if TYPE_CHECKING:
     from leasehold.caretaker.slurm_queue.gather import Gatherer

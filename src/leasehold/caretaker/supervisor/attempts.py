@@ -14,7 +14,8 @@ from leasehold.caretaker.process.own_command import Becoming
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.atomic import read_json
 from leasehold.kit.run.processes import boot_id, is_alive, marked
-from leasehold.kit.run.run_state import FAILED, CellState, RunState
+from leasehold.kit.run.run_state import CellState, RunState
+from leasehold.kit.run.run_states import FAILED
 from leasehold.kit.run.subreaper import adopt_orphans
 from leasehold.kit.startup.typing_stub import unhinted
 

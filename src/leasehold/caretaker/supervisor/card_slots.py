@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.run.run_state import FAILED, FINISHED, SEAL, STOPPED, CellState, RunState
+from leasehold.kit.run.run_state import SEAL, CellState, RunState
+from leasehold.kit.run.run_states import FAILED, FINISHED, STOPPED
 
 from .stages import stage_of
 

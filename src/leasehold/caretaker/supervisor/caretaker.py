@@ -23,7 +23,8 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.caretaker.run.scrub_secrets import Scrubber
 from leasehold.kit.files.file_layouts import STATUS
 from leasehold.kit.files.journal import Journal
-from leasehold.kit.run.run_state import FAILED, FINISHED, SEAL, STOPPED, CellState, RunState, fold
+from leasehold.kit.run.run_state import SEAL, CellState, RunState, fold
+from leasehold.kit.run.run_states import FAILED, FINISHED, STOPPED
 from leasehold.kit.run.subreaper import adopt_orphans
 
 from . import refuge_turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Dict
 
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.run.run_state import FAILED, FINISHED
+from leasehold.kit.run.run_states import FAILED, FINISHED
 
 from .attempts import reasons
 from .lazy_parts import is_made

@@ -116,7 +116,7 @@ class Recovery:
             return said + "; raise slurm.mem%s and run it again" % (", now %s MiB," % asked if asked else "")
         if cell.remedy == remedies.RENT_AGAIN:
             on_slurm = self.plan.get("engine") == "slurm"
-            return "%s; %s" % (said, remedies.leaving(on_slurm, self.folder.out(name), self.folder.run))
+            return "%s; %s" % (said, remedies.leaving(on_slurm, self.folder.run))
         if cell.remedy == remedies.ASK:
             return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name, cell.largest_bytes))
         return said

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional
 
 from leasehold.caretaker.process.child_answer import Errand
 from leasehold.caretaker.run.run_folder import RunFolder
-from leasehold.kit.run.run_state import EVALUATE, FINISHED, SEAL, TRAIN, CellState, RunState
+from leasehold.kit.run.run_state import EVALUATE, SEAL, TRAIN, CellState, RunState
+from leasehold.kit.run.run_states import FINISHED
 
 if TYPE_CHECKING:
     from leasehold.caretaker.status.wait_clear import Clearing

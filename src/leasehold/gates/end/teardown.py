@@ -73,6 +73,7 @@ class TeardownReadings:
     strangers: tuple[str, ...] = ()  # runs on the box that this home does not know
     unreadable: tuple[tuple[str, str], ...] = ()  # runs on the box, known or not, that cannot be identified
     unreachable_because: str = ""
+    unreachable_excused: str = ""  # why a rented box may be judged without reaching it, as its landlord proves
     other_leases: tuple[str, ...] = ()  # open leases on the same machine whose runs are not home
     harmless: bool = False  # a park: it can be undone and deletes nothing
     doubts: tuple[str, ...] = ()  # facts behind the verb that are stale or were never confirmed
@@ -97,7 +98,9 @@ class TeardownReadings:
 def judge_teardown(readings: TeardownReadings) -> Verdict:
     """Judge whether the verb may be requested at all."""
     findings: list[Finding] = []
-    if not readings.reachable:
+    if not readings.reachable and readings.unreachable_excused:
+        findings.append(passes(f"the box cannot be reached, and {readings.unreachable_excused}"))
+    elif not readings.reachable:
         why = readings.unreachable_because or "no answer"
         hint = f"if the console shows it off or gone: lease down {readings.lease} --stopped"
         findings.append(unknown(f"the box cannot be reached ({why}), so what is on it is unknown", hint))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from leasehold.kit.files.globbing import compile_pattern
 from leasehold.model.job.job import Job
-from leasehold.model.platform.placing import copy_tier, holds
+from leasehold.model.platform.placing import holds
 from leasehold.model.platform.plan_sheet import PlanSheet, Ticking
 from leasehold.model.platform.profile import NO, YES, Tier, Verb
 from leasehold.model.run.verdict import Finding, Outcome, Verdict, unknown
@@ -71,20 +71,6 @@ def say_grace(sheet: PlanSheet) -> str:
         f"a checkpoint takes {ago(cadence.write_s)} to write and an eviction leaves {spot.grace_s:.0f} s: "
         "the last save will not be finished, only those before it count"
     )
-
-
-def copies(job: Job, sheet: PlanSheet, path: str) -> tuple[str, ...]:
-    """List every place where a promised path exists when the intended verb is carried out."""
-    verb = sheet.verb
-    if verb is None:
-        return ()
-    places = [sheet.state.name] if sheet.survives_verb else []
-    if promised(job, path):
-        places.append("home")  # the teardown gate opens only for its receipt
-        durable = copy_tier(sheet.profile)
-        if durable is not None and sheet.durable and durable.name in verb.keeps and not durable.optional:
-            places.append(durable.name)
-    return tuple(places)
 
 
 def promised(job: Job, path: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Iterable, List, Optional
 
 from leasehold.kit.run.continued import is_setback, say_began
-from leasehold.kit.run.run_state import FINISHED, RunState
+from leasehold.kit.run.run_state import RunState
+from leasehold.kit.run.run_states import FINISHED
 from leasehold.kit.text.units import ago
 
 from .failure_events import classed_notice, remedy_notice

@@ -217,7 +217,7 @@ def _to_sign(headers: Mapping[str, str]) -> Dict[str, str]:
 
 def _pause(tries: int, last: Any) -> float:
     """Return how long to wait: twice as long each time, and by chance, so that many do not come at once."""
-    longest = min(_MOST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (tries - 1))
+    longest: float = min(_MOST_PAUSE_S, _FIRST_PAUSE_S * 2 ** (tries - 1))
     busy = isinstance(last, Refused) and last.status in (429, 503)
     return longest * (1.0 if busy else 0.5) * (0.5 + random.random() / 2)
 

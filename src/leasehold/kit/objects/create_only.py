@@ -84,7 +84,7 @@ class Creator:
         except Refused as refused:
             raise place_error(refused, self.bucket.asked(Request("PUT", key, verb="create"))) from None
         # A first try whose answer was cut may have created it: then the second finds our own bytes.
-        return self.bucket.requests - cuts > 1 and self._holds(key, data)
+        return self.bucket.requests - cuts > 1 and bool(self._holds(key, data))
 
     # ---------------------------------------------------------------- tickets
 

@@ -14,6 +14,7 @@ from .connections import read_into
 from .failures import Refused, place_error
 
 RANGE_BYTES = 8 << 20
+BLOCK_BYTES = 1 << 20  # larger ones leave the processor's cache before they are hashed and written: 3 times the time
 STREAMS = 4
 _RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)\Z")
 
@@ -63,7 +64,8 @@ class ObjectReader:
 
     def blocks(self) -> Iterator[memoryview]:
         """Yield the bytes in order; a block is valid until the next one is asked for."""
-        yield memoryview(self._first)
+        for at in range(0, len(self._first), BLOCK_BYTES):
+            yield memoryview(self._first)[at : at + BLOCK_BYTES]
         begin = self.start + len(self._first)
         if begin >= self.end:
             return
@@ -98,7 +100,8 @@ class ObjectReader:
     ) -> Iterator[memoryview]:
         future, room, size = waiting.popleft()
         future.result()
-        yield memoryview(room)[:size]
+        for at in range(0, size, BLOCK_BYTES):
+            yield memoryview(room)[at : min(size, at + BLOCK_BYTES)]
         free.append(room)
 
     def _fetch(self, at: int, view: memoryview) -> None:

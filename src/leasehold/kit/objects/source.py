@@ -9,6 +9,8 @@ from leasehold.kit.refuge.place import SourceChanged
 
 from .connections import read_into
 
+_BLOCK_BYTES = 1 << 20
+
 
 class Source:
     """Reads a stream block by block and hashes it on the way."""
@@ -33,10 +35,12 @@ class Source:
 
     def fill(self, view: memoryview) -> None:
         """Read the next bytes into a buffer; SourceChanged if the stream ends before it is full."""
-        if read_into(self._into, view) < len(view):
-            raise SourceChanged("the source ends after %d of %d bytes" % (self._read, self.size))
-        self._sha.update(view)
-        self._tick(len(view))
+        for at in range(0, len(view), _BLOCK_BYTES):
+            part = view[at : at + _BLOCK_BYTES]
+            if read_into(self._into, part) < len(part):
+                raise SourceChanged("the source ends after %d of %d bytes" % (self._read, self.size))
+            self._sha.update(part)  # while it is still in the processor's cache
+            self._tick(len(part))
 
     def finish(self) -> None:
         """Compare with what was announced; SourceChanged if it differs."""

@@ -48,3 +48,14 @@ def published(run: Any, event: Dict[str, Any]) -> None:
     said = event.get("to"), event.get("why")
     facts = {key: event.get(key) for key in ("files", "bytes", "contents_sha256")}
     run.published = {"to": said[0], "problem": said[1]} if said[1] else dict(facts, to=said[0])
+
+
+FOLDS = {
+    "published": published,
+    "publish_failed": published,
+    "refuge_opened": opened,
+    "refuge_copied": copied,
+    "refuge_failed": failed,
+    "refuge_fenced": fenced,
+    "refuge_regained": regained,
+}

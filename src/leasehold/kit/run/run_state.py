@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, Optional
 
 from . import continued, refuge_fold
+from .run_states import FAILED, FINISHED, RUNNING, STOPPED, TERMINAL
 
-RUNNING, FINISHED, FAILED, STOPPED = "running", "finished", "failed", "stopped"
-TERMINAL = (FINISHED, FAILED, STOPPED)
 TRAIN, EVALUATE, SEAL = "train", "evaluate", "seal"  # the stages of a cell
 
 
@@ -391,11 +390,5 @@ _STEPS = {
     "stop_requested": _stop_requested,
     "run_stopped": _stopped,
     "resumed": _resumed,
-    "published": refuge_fold.published,
-    "publish_failed": refuge_fold.published,
-    "refuge_opened": refuge_fold.opened,
-    "refuge_copied": refuge_fold.copied,
-    "refuge_failed": refuge_fold.failed,
-    "refuge_fenced": refuge_fold.fenced,
-    "refuge_regained": refuge_fold.regained,
+    **refuge_fold.FOLDS,
 }

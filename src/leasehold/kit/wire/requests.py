@@ -5,7 +5,7 @@ A key of a class with total=False may be left out. The box trusts nothing: it ch
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Sequence, Type, TypedDict
+from typing import Any, Dict, Mapping, Sequence, Type, TypedDict
 
 
 class Nothing(TypedDict):
@@ -157,6 +157,7 @@ class Viewed(TypedDict, total=False):
     view: str
     states: str
     begun: Sequence[Sequence[Any]]  # the files of states that home has begun to fetch
+    have: Mapping[str, Sequence[Any]]  # by cell, made_unix, bytes and number of files of the states that home has
 
 
 class Chart(OfRun, Viewed):
@@ -362,7 +363,7 @@ REQUESTS: Dict[str, Type[Any]] = {
     "start": Start, "resume": Resume, "stop": Stop, "end_by_force": EndByForce, "enter": OfCell,
     "look": OfRun, "events": Events, "tail": Tail, "follow": Follow, "series": Series,
     "claim": Claim, "unclaim": Held, "take_over": TakeOver, "release": Release, "pulled": Pulled, "hush": Held,
-    "get": Get, "get_many": Items, "chart": Chart, "fetch": Fetch, "sums": Sums,
+    "get": Get, "get_many": Items, "chart": Chart, "state_chart": Chart, "fetch": Fetch, "sums": Sums,
     "manifest": Manifest, "fingerprint": Fingerprint, "prove": Items, "salvageable": OfCell,
     "occupants": OfRun, "clear_occupant": ClearOccupant,
     "have_tree": OfTree, "want_tree": WantTree, "put_tree": OfTree, "want_data": OfTree, "put_data": OfTree,
@@ -374,8 +375,3 @@ REQUESTS: Dict[str, Type[Any]] = {
     "empty_quarantine": OfQuarantine, "gpu_survey": GpuSurvey, "end_holders": EndHolders,
     "power_off": PowerOff, "relaunch_hooks": RelaunchHooks,
 }  # fmt: skip
-
-
-def keys_of(op: str) -> List[str]:
-    """List the keys that a request may have."""
-    return sorted(REQUESTS[op].__annotations__)

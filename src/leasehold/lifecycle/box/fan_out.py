@@ -44,7 +44,6 @@ class Turn(Generic[T]):
 
     heard: list[tuple[str, T]]
     waiting: list[tuple[str, float]]
-    unasked: int
 
 
 def fan_out(
@@ -143,4 +142,4 @@ class _Fan(Generic[T]):
     def turn(self, heard: list[tuple[str, T]], left: int) -> Turn[T]:
         """Return the current state."""
         now = self._clock()
-        return Turn(heard, [(seat.call.name, now - seat.begun) for seat in self._asked], left - len(self._asked))
+        return Turn(heard, [(seat.call.name, now - seat.begun) for seat in self._asked])

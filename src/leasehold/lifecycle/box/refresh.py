@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, LinkError
 from leasehold.kit.files.file_layouts import STATUS, words
-from leasehold.kit.run.run_state import FINISHED
+from leasehold.kit.run.run_states import FINISHED
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home

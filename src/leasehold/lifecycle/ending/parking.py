@@ -16,10 +16,12 @@ from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
+from leasehold.lifecycle.rentals.api_landlord import acts
+from leasehold.lifecycle.rentals.markets import rented_landlord
 from leasehold.model.lease.box import K8S
 from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.profile import Verb
-from leasehold.model.run.note import Note, Report
+from leasehold.model.run.note import Note, Report, silent
 from leasehold.model.run.receipt import Approval, Strength
 from leasehold.platforms.catalog import landlord_named
 from leasehold.platforms.contract import Landlord
@@ -51,8 +53,10 @@ def park_verb(home: Home, lease: Lease) -> Verb:
     return profile.parking
 
 
-def landlord_of(home: Home, lease: Lease, verb: Verb) -> Landlord:
-    """Choose who carries out the verb: the box itself where it can, else a person."""
+def landlord_of(home: Home, lease: Lease, verb: Verb, report: Report = silent) -> Landlord:
+    """Choose who carries out the verb: the API that rented the box, the box itself where it can, else a person."""
+    if (rented := rented_landlord(home, lease, report)) is not None and acts(verb):
+        return rented
     if lease.box.startswith(K8S) and verb.by == "api":
         return _cluster_of(box_of(home, lease))
     if verb.by == "api":
@@ -142,7 +146,7 @@ def park_when_done(home: Home, record: RunRecord, report: Report) -> None:
         report(Note("next", text))
         return
     try:
-        tear_down(home, lease, Wanted(verb.name), landlord_of(home, lease, verb), _stands(given), report)
+        tear_down(home, lease, Wanted(verb.name), landlord_of(home, lease, verb, report), _stands(given), report)
     except LeaseholdError as error:  # results are home; a park that is not possible now is not a failure of the run
         report(Note("warning", f"not parked: {error.message}; {error.seen or error.hint}"))
 

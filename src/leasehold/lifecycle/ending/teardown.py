@@ -14,12 +14,14 @@ from leasehold.errors import LeaseholdError, Refusal, UserError
 from leasehold.gates.end.teardown import TeardownReadings, judge_approval, judge_teardown
 from leasehold.kit.events.teardown_lines import not_home_lines, where_results_are
 from leasehold.kit.text.units import utc_day
-from leasehold.ledger import books, box_book
+from leasehold.ledger import books, box_book, rentals
 from leasehold.lifecycle.approval.intents import approved_words, asked_before, still_approved
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.machine.shared_meters import close_twins, twins_of
 from leasehold.lifecycle.money.metering import cost_text
+from leasehold.lifecycle.rentals.api_landlord import ApiLandlord
+from leasehold.lifecycle.rentals.markets import by_api
 from leasehold.lifecycle.states.given_up import GivenUp, given_up
 from leasehold.model.lease.lease import Lease
 from leasehold.model.platform.placing import DEFAULT_ROOT, placed
@@ -33,6 +35,7 @@ from leasehold.platforms.landlords.person import steps
 from leasehold.transport.early_calls import EarlyCalls
 
 from .not_home import all_promised_home, not_home
+from .rented_end import leave_behind, say_bill
 from .teardown_readings import Look, neighbours, read_all
 
 _POLL_LIMIT_S = 120.0
@@ -154,6 +157,9 @@ def platform_of(home: Home, lease: Lease) -> Profile:
     projects = [Path(record.project) for record in books.runs(home.ledger, lease=lease.id) if record.project]
     profile = home.shelf(projects[0] if projects else None).load(lease.platform)
     entry = box_book.find(home.ledger, lease.box)
+    rental = rentals.rental_of_lease(home.ledger, lease.id)
+    if rental is not None:
+        profile = by_api(profile, rental.market)
     return placed(profile, lease.root or DEFAULT_ROOT, entry.durable if entry else "")
 
 
@@ -170,7 +176,7 @@ def tear_down(
     begun = books.pending_intent(home.ledger, lease.id)
     if begun and landlord.poll(lease) is BoxState.GONE:  # approved, carried out, and killed before that was recorded
         report(Note("intent_resumed", f"{approved_words(begun, lease.id)}, and the platform reports {lease.box} gone"))
-        _close(home, lease, begun["verb"], report)
+        _end(home, lease, begun["verb"], landlord if isinstance(landlord, ApiLandlord) else None, report)
         return BoxState.GONE
     if said := asked_before(home, lease):
         report(Note("by_hand", said))
@@ -228,13 +234,14 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         _hush(home, lease, plan)
     state = landlord.act(lease, plan.verb)
     deadline = time.monotonic() + _POLL_LIMIT_S
-    while state is BoxState.HELD and time.monotonic() < deadline:
+    rented = landlord if isinstance(landlord, ApiLandlord) else None  # which has polled to the end itself
+    while state is BoxState.HELD and rented is None and time.monotonic() < deadline:
         time.sleep(1)
         state = landlord.poll(lease)
     if state is BoxState.GONE:
         for line in not_home_lines(not_home(plan.readings, plan.left_behind), plan.deletes):
             report(Note("given_up", line))
-        _close(home, lease, plan.verb.name, report)
+        _end(home, lease, plan.verb.name, rented, report)
     elif state is BoxState.PARKED:
         _park(home, lease, plan, report)
     elif state is BoxState.ASKED:
@@ -245,7 +252,15 @@ def _act(home: Home, lease: Lease, plan: TeardownPlan, landlord: Landlord, repor
         report(Note("by_hand", f"{where}. Now stop the meter by hand:\n{lines}\nuntil then it keeps counting"))
     else:
         _record_unknown(home, lease, plan, state, report)
+    if rented is not None and state in (BoxState.GONE, BoxState.PARKED):
+        say_bill(home, lease, rented, report)
     return state
+
+
+def _end(home: Home, lease: Lease, verb: str, rented: ApiLandlord | None, report: Report) -> None:
+    """Close the lease of a box that is gone, unless its landlord shows that something of it goes on billing."""
+    if rented is None or not leave_behind(home, lease, rented, report):
+        _close(home, lease, verb, report)
 
 
 def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxState, report: Report) -> None:
@@ -255,7 +270,8 @@ def _record_unknown(home: Home, lease: Lease, plan: TeardownPlan, state: BoxStat
     home.ledger.append("verb_unknown", lease=lease.id, verb=plan.verb.name, state=state.value)
     asked = f"`{plan.verb.name}` was asked for and {lease.box}"
     if state is not BoxState.UNKNOWN:
-        report(Note("unknown", f"{asked} still answers ({state.value}): it bills{rate}. Stop it in the console"))
+        last = "Stop it in the console" if plan.verb.by != "api" else f"lease down {lease.id} goes on with it"
+        report(Note("unknown", f"{asked} is still there ({state.value}): it bills{rate}. {last}"))
         return
     report(Note("unknown", f"{asked} no longer answers. Whether it is off is unknown: only the console shows that"))
     for line in (*plan.clocks, *(f"still billed: {item}" for item in plan.verb.still_billed)):
@@ -277,10 +293,12 @@ def _park(home: Home, lease: Lease, plan: TeardownPlan, report: Report) -> None:
 
 def _close(home: Home, lease: Lease, verb: str, report: Report) -> None:
     EarlyCalls(home.path).forget()
-    twins = twins_of(home, lease)
+    twins, rental = twins_of(home, lease), rentals.rental_of_lease(home.ledger, lease.id)
     with home.ledger.transaction() as append:
         append("verb_done", lease.id, "", {"verb": verb})
         append("lease_closed", lease.id, "", {"verb": verb})
+        if rental is not None:
+            append("rent_ended", lease.id, "", {"label": rental.label, "how": verb})
     close_twins(home, twins, verb, report)
     cost = cost_text(home, lease, time.time())
     report(Note("closed", f"{lease.id} is closed by `{verb}`" + (f"; it cost {cost}" if cost else "")))

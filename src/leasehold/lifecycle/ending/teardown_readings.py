@@ -29,6 +29,7 @@ from .harmless import with_word
 from .left_behind import left_behind
 from .machine_readings import read_around
 from .moved_cells import moved_from
+from .rented_end import excuse
 from .waivers import covered_by, missed_by
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ def read_all(
         engine = box.connect()
     except (BoxError, LinkError) as error:  # a disk that is gone with our folder: its contents are unknown
         runs = tuple(_read_home(home, record) for record in records)
-        return TeardownReadings(lease.id, verb.name, False, runs, (), unreachable_because=error.message), left
+        excused = excuse(home, lease)
+        return TeardownReadings(
+            lease.id, verb.name, False, runs, (), unreachable_because=error.message, unreachable_excused=excused
+        ), left
     with engine:
         try:
             there = {str(run["run"]): one_line(str(run.get("problem") or "")) for run in engine.observe.runs()}

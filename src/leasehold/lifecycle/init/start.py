@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from leasehold.errors import HomeError, UserError
 from leasehold.kit.text.safe_text import one_line
-from leasehold.lifecycle.init.convert.convert import Conversion, convert
-from leasehold.lifecycle.init.look.look import look_at
 from leasehold.lifecycle.init.text.project_facts import ProjectFacts
 from leasehold.lifecycle.init.write.write import write_job
 from leasehold.lifecycle.project.ignored_data import left_home, named_by
-
-
-@dataclass(frozen=True)
-class Started:
-    """What `lease init` wrote, where (empty for stdout), and the evidence for it."""
-
-    text: str
-    target: Path | None
-    facts: ProjectFacts
-    conversion: Conversion | None = None
-
-
-def init(folder: Path, target: Path, *, stdout: bool = False, source: Path | None = None) -> Started:
-    """Inspect a folder, or convert `source`, and write a job file; with stdout, only return it."""
-    if not stdout:
-        _refuse_existing(target)
-    facts = look_at(folder)
-    conversion = convert(source, facts) if source is not None else None
-    text = conversion.text if conversion is not None else draft(folder, facts)
-    if not stdout:
-        _write_new(target, text)
-    return Started(text, None if stdout else target, facts, conversion)
 
 
 def draft(folder: Path, facts: ProjectFacts) -> str:
@@ -43,23 +17,15 @@ def draft(folder: Path, facts: ProjectFacts) -> str:
     return write_job(facts, named_by(folder, command, left_home(folder, command)))
 
 
-def _refuse_existing(target: Path) -> None:
-    if os.path.lexists(target):
-        raise UserError(
-            "init.exists", f"{one_line(str(target))} is there already, and is never overwritten",
-            hint="lease init --to other.yaml",
-        )  # fmt: skip
-
-
-def _write_new(target: Path, text: str) -> None:
+def write_new(target: Path, text: str) -> None:
+    """Write a new file; whatever is there, a link too, is never overwritten."""
+    name = one_line(str(target))
     try:
         with open(target, "x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except FileExistsError:
-        _refuse_existing(target)
+        hint = "name another with --to, or print it with --stdout"
+        raise UserError("init.exists", f"{name} is already there and was not touched", hint=hint) from None
     except OSError as error:
-        raise HomeError(
-            "init.cannot_write",
-            f"{one_line(str(target))}: {error.strerror}",
-            hint="lease init --to a folder you may write",
-        ) from None
+        hint = "lease init --to a folder you may write"
+        raise HomeError("init.cannot_write", f"{name}: {error.strerror}", hint=hint) from None

@@ -212,6 +212,10 @@ def _ssh(home: Home, address: SshAddress) -> SshTransport:
 
 def way_in(home: Home, entry: BoxEntry, *, only_pins: bool = False) -> SshTransport | LocalTransport:
     """Open a book entry's current address; only the host key is remembered between connections."""
+    if entry.landlord:
+        from .rented_way import rented_way
+
+        return rented_way(home, entry, only_pins=only_pins)
     if entry.address == LOCAL:
         return LocalTransport()
     address = SshAddress.parse(entry.address[len(SSH) :])._replace(identity=entry.identity)

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LeaseholdError, Refusal
-from leasehold.kit.run.run_state import TERMINAL
+from leasehold.kit.run.run_states import TERMINAL
 from leasehold.ledger import books
 from leasehold.model.lease.budget import Spending, Stay, for_the_box, mismatch, spending_of
 from leasehold.model.platform.billing_facts import LeaseFacts

@@ -213,7 +213,7 @@ class Moving:
 
     def _refuse_unsaved(self, arrival: Arrival, record: RunRecord, old: Old, places: list[Place], home: Home) -> None:
         """Refuse before anything is stopped if nothing could be resumed."""
-        if self.from_start or arrival.plan.job.checkpoint.path:
+        if self.from_start or arrival.plan.job.checkpoint.path or (old.seen or {}).get("cells"):
             return
         found = in_places(home, record.run, arrival.cells, places, lambda note: None)
         if not any(found.values()):

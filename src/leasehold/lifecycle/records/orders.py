@@ -55,6 +55,20 @@ class Bring(Protocol):
 
 
 @dataclass(frozen=True)
+class RentOptions:
+    """How `lease run` may rent a box through a landlord's API."""
+
+    wait_s: float = 0.0  # how long to ask again until one fits
+    max_price: str = ""
+    price: str = ""  # as the console shows it, where an API tells none
+    spot: bool = False
+    regions: tuple[str, ...] = ()
+    ends_after_s: float = 0.0  # the landlord's own dead man's switch; 0: from the forecast
+    request: str = ""  # write the request for a signature here, and rent nothing
+    approval: str = ""  # a signed request
+
+
+@dataclass(frozen=True)
 class RunOrder:
     """The parameters of `lease run`."""
 
@@ -82,6 +96,7 @@ class RunOrder:
     at_risk_s: float = 600.0  # how much finished work may lie on a box alone while the sweep's others go on
     patience_s: float = 0.0  # seconds to wait for a silent box; 0 is as long as it takes a person to notice
     bring: Bring | None = None  # fetches what the run saved on other boxes
+    rent: RentOptions = RentOptions()
 
 
 @dataclass(frozen=True)

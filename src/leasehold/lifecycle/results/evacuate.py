@@ -64,7 +64,7 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, 
         cells = [cell for cell in plan.cells if seen["cells"].get(cell, {}).get("state") != "finished"]
         if ended:
             _keep_evidence(ledger, engine, plan, folders, seen)
-        live = {} if ended else {"view": view}
+        live = None if ended else {"view": view}
         asked = Asked(record.run, cells, _patterns(plan, ended=ended), 0.0 if ended else _QUIET_S, live)
         opened = open_chart(engine, asked)
         if opened.first is None:
@@ -78,7 +78,7 @@ def evacuate(ledger: Ledger, record: RunRecord, engine: Engine, report: Report, 
                 hint=f"lease watch {record.run}; what it promises is looked for in $LEASE_OUT",
             )
         limit = wish.limit_bytes_per_s
-        way = Way(record.run, wish.more, opened.round_trip_s, limit, lenient=True, view=str(live.get("view", "")))
+        way = Way(record.run, wish.more, opened.round_trip_s, limit, lenient=True, view="" if ended else view)
         coming = folders.evacuated / _COMING
         place = Place(coming, folders.roofs, folders.check_room)
         pulled = pull(engine, opened, place, way, wish.pace or Pace(report), report)

@@ -86,7 +86,8 @@ class Persistent:
         self._record: RunRecord | None = record if engine is None else None  # the command that launched it has checked
         self._pace = Pace(report)
 
-        answered = EarlyCalls(home.path).remembering(record.name, record.run)
+        stays = getattr(self._box.transport, "stays", True)  # a box that moves is not called by an old command line
+        answered = EarlyCalls(home.path).remembering(record.name, record.run) if stays else None
         self._calls = Calls(self._box.transport, self._box.connect_by, home.way_memory(self._box.name), answered)
         self._engine = engine
         if engine is None:

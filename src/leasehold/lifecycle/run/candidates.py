@@ -12,7 +12,7 @@ from typing import Any
 
 from leasehold.errors import BoxError, LeaseholdError, LinkError, Refusal
 from leasehold.kit.text.safe_text import one_line
-from leasehold.ledger import books, box_book
+from leasehold.ledger import books, box_book, rentals
 from leasehold.lifecycle.box.platform_choice import of_address, readings, unnamed
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.launch.launch import Met, refuse_company
@@ -25,9 +25,11 @@ from leasehold.lifecycle.preflight.plan_inputs import judge_on_box, profile_on
 from leasehold.lifecycle.project.code_tree import CodeTree
 from leasehold.lifecycle.project.resolve import resolve
 from leasehold.lifecycle.records.orders import RunOrder
+from leasehold.lifecycle.rentals.markets import is_landlord
 from leasehold.model.job.job import Job
-from leasehold.model.lease.box import LOCAL, SSH
+from leasehold.model.lease.box import LOCAL, SSH, BoxEntry
 from leasehold.model.lease.lease import Lease
+from leasehold.model.lease.rental import RentalState
 from leasehold.model.platform.plan_sheet import Wishes
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import Plan
@@ -54,7 +56,8 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
         generation(home, job, tree, again=order.again),
         identity=tree.identity,
     )
-    boxes = list(_boxes(home, job, order.root))
+    words = (order.on,) if order.on else job.candidates
+    boxes = list(candidate_boxes(home, words, order.root))
     begun = _begun_on(home, plan.run)
     if begun is not None:
         there = _where_it_began(home, begun, plan, [box.name for _, box in boxes if isinstance(box, Box)], report)
@@ -69,6 +72,8 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
         passed_over.append(f"{word}: {met}")
         home.ledger.append("candidate_passed_over", run=plan.run, candidate=word, why=str(met))
         report(Note("candidate", f"candidate {word} is passed over: {met}", {"candidate": word, "why": str(met)}))
+    if landlords := [word for word in words if is_landlord(word)]:
+        return _rented(home, landlords, plan, order, report)
     raise Refusal(
         "candidates.none",
         f"none of the job's candidates can take {job.name}; nothing was launched",
@@ -77,13 +82,33 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
     )
 
 
-def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
+def _rented(home: Home, landlords: list[str], plan: Plan, order: RunOrder, report: Report) -> Chosen:
+    """Rent a box for the run; one that then does not take the job bills, and the refusal says so."""
+    from leasehold.lifecycle.rent.for_run import box_for_run  # few runs rent
+
+    options = replace(order.rent, spot=order.rent.spot or order.spot)
+    entry = box_for_run(home, plan.job, plan.run, landlords, options, report)
+    box = find_box(home, entry.name, root=order.root)
+    met = _try(home, box, plan, replace(order, spot=False), report)
+    if isinstance(met, Met):
+        return Chosen(box, met)
+    raise Refusal(
+        "rent.unfit",
+        f"{box.name} was rented for {plan.run} and does not take it; it bills {box.price}",
+        seen=met,
+        hint=f"lease down {box.name} gives it back; the same command then takes another offer",
+    )
+
+
+def candidate_boxes(home: Home, words: tuple[str, ...], root: str) -> Iterator[tuple[str, Box | str]]:
     """Expand the candidates: a platform stands for its boxes in the book; a word that matches none is reported."""
     seen: set[str] = set()
-    for word in job.candidates:
+    for word in words:
         names, shown = [word], one_line(word)
-        if word != LOCAL and word in home.shelf().names():
-            names = [entry.name for entry in box_book.entries(home.ledger) if entry.platform == word]
+        if word != LOCAL and (is_landlord(word) or word in home.shelf().names()):
+            names = [entry.name for entry in box_book.entries(home.ledger) if _is_there(home, entry, word)]
+            if not names and is_landlord(word):
+                continue  # one is rented if none of the others takes the job
             if not names and not home.shelf().load(word).runnable:
                 yield shown, f"this version cannot start work there ({only_plans(word)})"
             elif not names:
@@ -98,6 +123,14 @@ def _boxes(home: Home, job: Job, root: str) -> Iterator[tuple[str, Box | str]]:
             if box.name not in seen:
                 yield (shown if name == word else f"{name} ({shown})"), box
             seen.add(box.name)
+
+
+def _is_there(home: Home, entry: BoxEntry, platform: str) -> bool:
+    """Return whether a box of the book is of this platform, and still held if its landlord rented it to us."""
+    if not entry.landlord:
+        return entry.platform == platform
+    rental = rentals.rental_of_box(home.ledger, entry.name)
+    return platform in (entry.platform, entry.landlord) and rental is not None and rental.state is RentalState.HELD
 
 
 def _refuse_unnamed(home: Home, box: Box) -> None:

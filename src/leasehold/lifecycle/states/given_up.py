@@ -13,6 +13,7 @@ from leasehold.lifecycle.results.at_home import Present, artifacts_beside, artif
 from leasehold.lifecycle.results.home_copy import copy_of
 from leasehold.lifecycle.results.result_folders import Folders
 from leasehold.model.lease.lease import Lease, RunRecord
+from leasehold.model.lease.off_the_box import say_refuge
 from leasehold.model.run.at_home import ArtifactAtHome, StateAtHome, lines
 from leasehold.model.run.plan import plan_from_dict
 from leasehold.model.values.money import HourlyPrice
@@ -37,6 +38,7 @@ class GivenUp:
     money: str = ""
     step: int | None = None  # the last one that the log reported
     checkpoints: bool = True  # the job names where they are
+    refuge: tuple[str, ...] = ()  # what has left the box for a refuge, as it last reported
 
     @property
     def commands(self) -> tuple[tuple[str, str], ...]:
@@ -70,6 +72,7 @@ class GivenUp:
         if missing and self.checkpoints:
             which = "no state is home" if not with_state else f"no state of {', '.join(missing[:3])} is home"
             said.append(f"  {which}")
+        said += [f"  {line}" for line in self.refuge]
         said.append(f"  a waiver gives up {self._loss()}")
         said += [f"  next: {command}   {does}" for command, does in self.commands]
         return said
@@ -81,6 +84,7 @@ class GivenUp:
         money = f", {self.money}" if self.money else ""
         covered = len(self.states) == len(self.cells)
         since = "since the newest state that is home" if covered else "that no state at home has"
+        since = "that neither home nor a refuge has" if self.refuge else since
         return f"{what}about {ago(self.lost_s)} of training {since}{money}{self._steps()}"
 
     def _steps(self) -> str:
@@ -115,8 +119,9 @@ def given_up(home: Home, lease: Lease, record: RunRecord, present: Present | Non
     money = price.money.times(lost_s / 3600).spelled if price is not None and lost_s else ""
     artifacts = tuple(one for one in known if one.cell in owed)
     found = tuple(states.values())
-    saves = bool(plan.job.checkpoint.path)
-    return GivenUp(record.run, record.state, owed, artifacts, found, lost_s, money, step, saves)
+    off_box = (json.loads(record.work_json) if record.work_json else {}).get("refuge") or {}
+    saves, refuge = bool(plan.job.checkpoint.path), tuple(say_refuge(off_box)) if off_box.get("places") else ()
+    return GivenUp(record.run, record.state, owed, artifacts, found, lost_s, money, step, saves, refuge)
 
 
 def _lost(record: RunRecord, owed: tuple[str, ...], states: dict[str, StateAtHome]) -> tuple[float | None, int | None]:
@@ -126,6 +131,9 @@ def _lost(record: RunRecord, owed: tuple[str, ...], states: dict[str, StateAtHom
     said = json.loads(record.work_json)
     only_here = max(0.0, float(said["trained_s"]) - record.home_s())
     step = (said.get("progress") or {}).get("step")
+    off_box = said.get("refuge") or {}
+    if off_box.get("places"):
+        only_here = min(only_here, float(off_box.get("lost_s", only_here)))
     if len(states) < len(owed):
         return only_here, step
     heard = float(said.get("until_unix") or said.get("heard_unix") or time.time())

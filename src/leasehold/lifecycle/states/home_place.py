@@ -96,15 +96,21 @@ class HomePlace:
         except PlaceError as error:
             raise _unwritable(error) from None
 
-    def publish(self, kept: Kept) -> list[str]:
-        """Point to a state as the newest, then remove those that nothing names; return their names."""
+    def publish(self, kept: Kept, value: float | None = None, mode: str = "min") -> list[str]:
+        """Point to a state as the newest, then remove those that nothing names; return their names.
+
+        value: the job's metric of it; the best by that stays.
+        """
         place, state = self._place(), kept.state
         before = read_pointer(place, state.run, state.cell, state.epoch)
         pinned = self._pinned(state.cell)
-        best = before.best if before is not None else ""
+        best, best_value = (before.best, before.best_value) if before is not None else ("", None)
+        if value is not None and (best_value is None or (value > best_value if mode == "max" else value < best_value)):
+            best, best_value = kept.id, value
         pointer = Pointer(
-            state.epoch, kept.id, kept.manifest_sha256, state.step, state.made_unix, state.copied_unix, best, pinned
-        )
+            state.epoch, kept.id, kept.manifest_sha256, state.step, state.made_unix, state.copied_unix, best, pinned,
+            best_value,
+        )  # fmt: skip
         try:
             put_pointer(place, state.run, state.cell, pointer)
         except Fenced:

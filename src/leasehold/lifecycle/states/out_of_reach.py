@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,38 +21,16 @@ from leasehold.lifecycle.results.at_home import artifacts_known, states_at_home
 from leasehold.lifecycle.results.home_copy import copy_of
 from leasehold.lifecycle.results.result_folders import Folders
 from leasehold.model.lease.lease import RunRecord
-from leasehold.model.run.at_home import ArtifactAtHome, StateAtHome
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.plan import plan_from_dict
 
 from .home_place import HomePlace
 from .pull_states import at_home
 from .read_state import read_state
-from .refuge_places import RefugeSeen, claim_of, look_into
+from .refuge_places import claim_of, look_into
+from .states_brought import OutOfReach, RefugeSeen
 
 _COMING = ".from-refuge"
-
-
-@dataclass(frozen=True)
-class OutOfReach:
-    """A run whose box does not answer: what is home, and what its refuges hold."""
-
-    run: str
-    state: str  # as last seen
-    error: LeaseholdError
-    artifacts: tuple[ArtifactAtHome, ...]
-    states: tuple[StateAtHome, ...]
-    refuges: tuple[RefugeSeen, ...]
-    came: tuple[str, ...] = ()  # cells of which the newest state came from a refuge now
-    place: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields for --json."""
-        return {
-            "run": self.run, "state": self.state, "why": self.error.message, "place": self.place,
-            "artifacts": [one.as_dict() for one in self.artifacts], "states": [one.as_dict() for one in self.states],
-            "refuges": [one.as_dict() for one in self.refuges], "came": list(self.came),
-        }  # fmt: skip
 
 
 def out_of_reach(

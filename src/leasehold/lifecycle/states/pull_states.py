@@ -99,6 +99,7 @@ class _Bringing:
         self.place = HomePlace(home.ledger, record)
         self.coming = self.folders.states / _COMING / record.run
         self.path = _path_of(record)
+        self.mode = plan_from_dict(json.loads(record.plan_json)).job.checkpoint.best_mode
         self.view = f"states-{home.ledger.home_id}"
 
     def bring(self, wish: PullWish, begun: list[list[Any]]) -> StatesBrought:
@@ -125,7 +126,11 @@ class _Bringing:
         return self._told(seen, cells, pulled.left_out, new)
 
     def _open(self, cells: list[str], begun: list[list[Any]]) -> Opened:
-        live = {"view": self.view, "states": self.path, **({"begun": begun} if begun else {})}
+        have = {
+            cell: [[one.state.made_unix, one.state.bytes, len(one.state.files)] for one in self.place.kept(cell)]
+            for cell in cells
+        }
+        live = {"view": self.view, "states": self.path, "have": have, **({"begun": begun} if begun else {})}
         return open_chart(self.engine, Asked(self.record.run, cells, [self.path], _QUIET_S, live))
 
     def _pull(self, opened: Opened, wish: PullWish) -> Pulled:
@@ -156,7 +161,7 @@ class _Bringing:
         )  # fmt: skip
         kept = self.place.put(state, names)
         doubtful = reading.damaged and self._newest_loads(facts.cell)
-        gone = self.place.tidy(facts.cell) if doubtful else self.place.publish(kept)
+        gone = self.place.tidy(facts.cell) if doubtful else self.place.publish(kept, facts.value, self.mode)
         new[facts.cell] = reading.words
         self.ledger.append(
             "state_home", lease=self.record.lease, run=self.record.run, cell=facts.cell, state=kept.id, step=facts.step,
@@ -195,6 +200,7 @@ class _Facts:
     path: str
     step: int | None
     made_unix: float
+    value: float | None = None  # the job's metric
 
     def listed(self, pulled: Pulled) -> set[str]:
         """Return the files that the box listed for it."""
@@ -218,10 +224,11 @@ def _chosen(told: dict[str, Any], cells: list[str]) -> dict[str, _Facts]:
     said = told.get("states")
     for one in said if isinstance(said, list) else ():
         with contextlib.suppress(ValueError, TypeError, UnsafePath):
-            cell, path, step, made = one
+            cell, path, step, made, value = one
+            measured = float(value) if isinstance(value, int | float) and math.isfinite(value) else None
             usable = step is None or (type(step) is int and 0 <= step < _MOST_STEP)
             if cell in cells and usable and math.isfinite(made) and 0 <= made < 1e11:
-                found[cell] = _Facts(str(cell), check_relative(path), step, float(made))
+                found[cell] = _Facts(str(cell), check_relative(path), step, float(made), measured)
     return found
 
 

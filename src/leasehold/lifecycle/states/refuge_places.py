@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from leasehold.kit.refuge.epochs import Claim, read_claim
 from leasehold.kit.refuge.folder_place import FolderPlace
@@ -14,24 +12,7 @@ from leasehold.kit.refuge.reading import Kept, newest_state
 from leasehold.model.job.parse_refuge import DURABLE, HOME, NONE
 from leasehold.model.run.plan import Plan
 
-
-@dataclass(frozen=True)
-class RefugeSeen:
-    """One refuge as home sees it now: the newest state of each cell, or why it cannot be read."""
-
-    spec: str
-    where: str
-    problem: str = ""
-    kept: tuple[Kept, ...] = ()
-    place: Place | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields for --json."""
-        states = [
-            {"cell": one.state.cell, "state": one.id, "step": one.state.step, "made_unix": one.state.made_unix}
-            for one in self.kept
-        ]
-        return {"refuge": self.spec, "where": self.where, "problem": self.problem, "states": states}
+from .states_brought import RefugeSeen
 
 
 def refuges_of(plan: Plan) -> tuple[str, ...]:
@@ -39,12 +20,6 @@ def refuges_of(plan: Plan) -> tuple[str, ...]:
     said = plan.job.checkpoint
     usual = (DURABLE,) if plan.environment.get("durable") else ()
     return (said.refuge or usual) if said.path else ()
-
-
-def home_is_due(plan: Plan) -> bool:
-    """Return whether states come home in the background: the job says so, or they have no other refuge."""
-    refuges = refuges_of(plan)
-    return bool(plan.job.checkpoint.path) and (HOME in refuges or not refuges)
 
 
 def look_into(plan: Plan, cells: list[str], environ: Mapping[str, str]) -> list[RefugeSeen]:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from leasehold.errors import LeaseholdError
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
+from leasehold.model.job.parse_refuge import DURABLE, HOME
 from leasehold.model.run.note import Note, Report
-from leasehold.model.run.plan import plan_from_dict
 
 EVERY_S = 600.0
 RATE_BYTES_PER_S = 20e6  # of a link that others use too
@@ -25,14 +25,16 @@ class StateDuty:
     """A background puller of one run's states; what it brought, and why it could not, is reported."""
 
     def __init__(self, home: Home, run: str, clock: Callable[[], float] = time.monotonic) -> None:
-        from leasehold.lifecycle.states.refuge_places import home_is_due
-
         self._home, self._run, self._clock = home, run, clock
         record = books.find_run(home.ledger, run)
-        plan = plan_from_dict(json.loads(record.plan_json))
-        self._due = home_is_due(plan) and books.find_lease(home.ledger, record.lease).box != HERE
-        self._every_s = plan.job.checkpoint.every_s or EVERY_S
-        self._rate = float(plan.job.checkpoint.rate_bytes or RATE_BYTES_PER_S)
+        plan = json.loads(record.plan_json)
+        saves = (plan.get("job") or {}).get("checkpoint") or {}
+        elsewhere = (plan.get("environment") or {}).get("durable")
+        refuges = saves.get("refuge") or ([DURABLE] if elsewhere else [])
+        here = books.find_lease(home.ledger, record.lease).box == HERE
+        self._due = bool(saves.get("path")) and (HOME in refuges or not refuges) and not here
+        self._every_s = float(saves.get("every_s") or EVERY_S)
+        self._rate = float(saves.get("rate_bytes") or RATE_BYTES_PER_S)
         self._next_at = self._clock() + min(self._every_s, _FIRST_EVERY_S)
         self._thread: threading.Thread | None = None
         self._said = self._failed = ""

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leasehold.errors import LeaseholdError
-from leasehold.kit.run.run_state import FINISHED, RunState
+from leasehold.kit.run.run_state import RunState
+from leasehold.kit.run.run_states import FINISHED
 from leasehold.ledger import books
 from leasehold.lifecycle.results.pull_until_done import pull_home
 from leasehold.model.run.note import Note, Report

@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from leasehold.kit.run.run_state import FINISHED, RunState
+from leasehold.kit.run.run_state import RunState
+from leasehold.kit.run.run_states import FINISHED
 from leasehold.ledger import books
 from leasehold.lifecycle.money import budget
 from leasehold.lifecycle.tell import handbook

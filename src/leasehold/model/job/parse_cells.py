@@ -15,13 +15,13 @@ from leasehold.kit.files.paths import UnsafePath, check_name
 
 from .cells import SEED, Cell, DuplicateCell, Params, Scalar, check_injective, differing, name_cell, product, without
 from .keys import CELL_WORDS, ON_NAN
+from .known_keys import Bad, refuse_unknown
 
 MOST_CELLS = 10_000
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TAKEN = ("out", "run", "cell", "attempt", "data", "name", "on_nan")
 _QUEUE = ("config", "task", "epochs")
 _HINT = "for example: cells: {grid: {lr: [0.1, 0.01]}, seeds: 3}"
-Bad = Callable[[str, str, str], UserError]
 ReadFile = Callable[[str], Any]  # its text, or for YAML the parsed content
 
 
@@ -48,12 +48,7 @@ def parse_cells(value: Any, read_file: ReadFile, bad: Bad) -> Roster:
         value = {"list": value}
     if not isinstance(value, dict) or not value:
         raise bad("cells", "must be a list of cells, or a mapping with grid, list or file", _HINT)
-    names = tuple(word.name for word in CELL_WORDS)
-    for name in value:
-        if name not in names:
-            raise bad(
-                f"cells.{name}", "is not a key here", f"known: {', '.join(names)}; parameters go below grid or list"
-            )
+    refuse_unknown(value, "cells", CELL_WORDS, bad, "; parameters go below grid or list")
     rows = _rows(value, read_file, bad)
     cells = _named(_with_seeds(rows, value, bad), value.get("cost", ""), bad)
     compare = _keys(value.get("compare", []), cells, bad)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from leasehold.errors import UserError
 from leasehold.kit.files.paths import UnsafePath, check_relative
 
 from .job import LocalData
 from .keys import DATA_WORDS
+from .known_keys import Bad, refuse_overlap, refuse_unknown
 
 _HINT = "for example: data: [data/train.bin], or {from: ~/datasets/coco, to: coco}"
-Bad = Callable[[str, str, str], UserError]
 
 
 def parse_data(value: Any, bad: Bad) -> tuple[LocalData, ...]:
@@ -21,21 +19,15 @@ def parse_data(value: Any, bad: Bad) -> tuple[LocalData, ...]:
     if not isinstance(value, list):
         raise bad("data", f"must be a list, not {type(value).__name__}", _HINT)
     found = tuple(_entry(item, f"data.{place}", bad) for place, item in enumerate(value))
-    for place, item in enumerate(found):
-        for other in found[:place]:
-            if f"{item.to}/".startswith(f"{other.to}/") or f"{other.to}/".startswith(f"{item.to}/"):
-                raise bad(f"data.{place}", f"{item.to} and {other.to} overlap", "give each a place of its own")
+    refuse_overlap((item.to for item in found), "data", bad)
     return found
 
 
 def _entry(item: Any, key: str, bad: Bad) -> LocalData:
     item = {"from": item} if isinstance(item, str) else item
-    names = tuple(word.name for word in DATA_WORDS)
     if not isinstance(item, dict):
         raise bad(key, f"must be a path, or a mapping with from and to, not {type(item).__name__}", _HINT)
-    for name in item:
-        if name not in names:
-            raise bad(f"{key}.{name}", "is not a key here", f"known: {', '.join(names)}")
+    refuse_unknown(item, key, DATA_WORDS, bad)
     source = item.get("from")
     if not isinstance(source, str) or not source.strip() or "\0" in source:
         raise bad(f"{key}.from", "must be the path of a file or folder on this machine", _HINT)

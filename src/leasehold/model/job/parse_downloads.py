@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
-from leasehold.errors import UserError
 from leasehold.kit.files.paths import UnsafePath, check_relative
 from leasehold.kit.tables.download_sources import ADDRESSES, BadSource, Source, parse_source
 
 from .job import Download
 from .keys import DOWNLOAD_WORDS
+from .known_keys import Bad, refuse_overlap, refuse_unknown
 
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}\Z")
 _TOKEN = re.compile(r"(?:sk|hf|ghp|wandb)[-_][A-Za-z0-9]{16,}|AKIA[0-9A-Z]{16}")
 _HINT = "for example: {from: 'hf:org/name@main:*.safetensors', to: weights/name}"
-Bad = Callable[[str, str, str], UserError]
 
 
 def parse_downloads(value: Any, bad: Bad) -> tuple[Download, ...]:
@@ -24,20 +22,14 @@ def parse_downloads(value: Any, bad: Bad) -> tuple[Download, ...]:
     if not isinstance(value, list):
         raise bad("downloads", f"must be a list, not {type(value).__name__}", _HINT)
     found = tuple(_download(item, f"downloads.{place}", bad) for place, item in enumerate(value))
-    for place, item in enumerate(found):
-        for other in found[:place]:
-            if f"{item.to}/".startswith(f"{other.to}/") or f"{other.to}/".startswith(f"{item.to}/"):
-                raise bad(f"downloads.{place}.to", f"{item.to} and {other.to} overlap", "give each its own folder")
+    refuse_overlap((item.to for item in found), "downloads", bad)
     return found
 
 
 def _download(item: Any, key: str, bad: Bad) -> Download:
-    names = tuple(word.name for word in DOWNLOAD_WORDS)
     if not isinstance(item, dict):
         raise bad(key, f"must be a mapping with from and to, not {type(item).__name__}", _HINT)
-    for name in item:
-        if name not in names:
-            raise bad(f"{key}.{name}", "is not a key here", f"known: {', '.join(names)}")
+    refuse_unknown(item, key, DOWNLOAD_WORDS, bad)
     spelled, sources = _sources(item.get("from"), f"{key}.from", bad)
     sha256, size = item.get("sha256", ""), item.get("size", 0)
     if sha256 and not (isinstance(sha256, str) and _SHA256.match(sha256)):

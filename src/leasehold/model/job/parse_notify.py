@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from leasehold.errors import UserError
 from leasehold.kit.tables.topics import TOPICS, USUAL
 
 from .job import NotifyWish
 from .keys import NOTIFY_WORDS
+from .known_keys import Bad, refuse_unknown
 
-Bad = Callable[[str, str, str], UserError]
 _HINT = "for example: notify: {on: [ended, failed, budget], channels: [phone]}"
 
 
@@ -24,10 +22,7 @@ def parse_notify(value: Any, bad: Bad) -> NotifyWish | None:
     if not isinstance(value, dict):
         raise bad("notify", f"must be a mapping or false, not {type(value).__name__}", _HINT)
     said = {"on" if key is True else key: item for key, item in value.items()}  # YAML 1.1 reads a bare `on` as true
-    names = [word.name for word in NOTIFY_WORDS]
-    for name in said:
-        if name not in names:
-            raise bad(f"notify.{name}", "is not a key here", f"known: {', '.join(names)}")
+    refuse_unknown(said, "notify", NOTIFY_WORDS, bad)
     topics = _words(said.get("on", list(USUAL)), "notify.on", bad)
     for topic in topics:
         if topic not in TOPICS:

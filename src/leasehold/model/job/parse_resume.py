@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from leasehold.errors import UserError
-
 from .keys import RESUME_WORDS
+from .known_keys import Bad, refuse_unknown
 from .latest_checkpoint import BadPattern, Latest
 from .placeholders import BadPlaceholder, asks_to_resume, fill
 
 _HINT = "for example  resume: {when: checkpoint-*, flags: '--resume_from_checkpoint {{latest}}'}"
-Bad = Callable[[str, str, str], UserError]
 
 
 def parse_resume(job: Mapping[str, Any], params: Collection[str], bad: Bad) -> Latest:
@@ -23,11 +21,8 @@ def parse_resume(job: Mapping[str, Any], params: Collection[str], bad: Bad) -> L
     value = job["resume"]
     if not isinstance(value, dict):
         raise bad("resume", f"must say when and flags, not {type(value).__name__}", _HINT)
-    names = [word.name for word in RESUME_WORDS]
-    for name in value:
-        if name not in names:
-            raise bad(f"resume.{name}", "is not a key here", f"known: {', '.join(names)}")
-    for name in names:
+    refuse_unknown(value, "resume", RESUME_WORDS, bad)
+    for name in (word.name for word in RESUME_WORDS):
         if not isinstance(value.get(name), str) or not value[name].strip() or "\0" in value[name]:
             raise bad(f"resume.{name}", "must be a text", _HINT)
     if not asks_to_resume(str(job.get("run", ""))):

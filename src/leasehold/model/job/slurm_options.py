@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.errors import UserError
 from leasehold.model.values.units import parse_duration, parse_size
 
 from .job import Job
 from .keys import SLURM_WORDS
+from .known_keys import Bad, refuse_unknown
 
-Bad = Callable[[str, str, str], UserError]
 _WORD = re.compile(r"[A-Za-z0-9_.:,/@&|*()\[\]=+-]+\Z")
 _OURS = (
     "array",
@@ -33,10 +32,7 @@ def parse_slurm(value: Any, bad: Bad) -> dict[str, Any]:
     """Check the whole key."""
     if not isinstance(value, dict):
         raise bad("slurm", f"must be a mapping, not {type(value).__name__}", "slurm: {partition: gpu, time: 8h}")
-    names = tuple(word.name for word in SLURM_WORDS)
-    for name in value:
-        if name not in names:
-            raise bad(f"slurm.{name}", "is not a key here", f"known: {', '.join(names)}; other options go below flags")
+    refuse_unknown(value, "slurm", SLURM_WORDS, bad, "; other options go below flags")
     found: dict[str, Any] = {}
     for key in ("partition", "account", "qos", "constraint", "gres"):
         if key in value:

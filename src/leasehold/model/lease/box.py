@@ -41,6 +41,8 @@ class BoxEntry:
     spot: bool = False  # rented as capacity that can be taken away
     durable: str = ""  # a folder on a disk that outlives the box, to which results are copied
     platform_by: str = ""  # "person": a person named the platform; empty: it was the default
+    landlord: str = ""  # whose API rented it for us; its address is asked there at every connect
+    holding: str = ""  # that landlord's id of it
 
     def as_dict(self) -> dict[str, Any]:
         """Return the form for --json and the ledger."""

@@ -17,7 +17,7 @@ class Change(NamedTuple):
     """One change of a lease at a moment: its state, price, disk, balance or kind of capacity."""
 
     at_unix: float
-    what: str  # state, price, disk, balance, spot, counted
+    what: str  # state, price, rate, disk, balance, spot, counted
     value: Any
 
 
@@ -29,6 +29,7 @@ class Segment(NamedTuple):
     state: str
     price: str
     disk_gb: dict[str, Decimal]  # by tier; a missing tier was not known then
+    rate: str = ""  # what the landlord says that all of it bills an hour; empty: nobody says
 
     @property
     def hours(self) -> Decimal:
@@ -97,6 +98,11 @@ class Lease:
         return _sizes(next((change.value for change in reversed(self.changes) if change.what == "disk"), {}))
 
     @property
+    def rate(self) -> str:
+        """Return what the landlord last said that all of it bills an hour; empty if nobody says."""
+        return next((str(change.value) for change in reversed(self.changes) if change.what == "rate"), "")
+
+    @property
     def balance(self) -> Balance | None:
         """Return the account's balance as last stated."""
         for change in reversed(self.changes):
@@ -122,12 +128,13 @@ class Lease:
         """
         end = min(until_unix, self.closed_unix) if self.closed_unix else until_unix
         state, price, disk = RUNNING, str(self._first("price", self.price)), _sizes(self._first("disk", {}))
+        rate = ""  # before it was first told, price and storage are what is known
         found: list[Segment] = []
         start, counted = max(since_unix, self.opened_unix), ""
         for change in self.changes:
             moment = min(end, change.at_unix)
             if change.what not in ("balance", "spot") and moment > start:
-                found += [] if counted else [Segment(start, moment, state, price, disk)]
+                found += [] if counted else [Segment(start, moment, state, price, disk, rate)]
                 start = moment
             if change.what == "counted":
                 counted = str(change.value)
@@ -135,9 +142,11 @@ class Lease:
                 state = str(change.value)
             elif change.what == "price":
                 price = str(change.value)
+            elif change.what == "rate":
+                rate = str(change.value)
             elif change.what == "disk":
                 disk = _sizes(change.value)
-        return [*found, Segment(start, end, state, price, disk)] if end > start and not counted else found
+        return [*found, Segment(start, end, state, price, disk, rate)] if end > start and not counted else found
 
     def cost(self, now_unix: float) -> str:
         """Return the cost of its compute so far; empty if no price was given."""

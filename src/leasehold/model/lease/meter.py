@@ -142,11 +142,13 @@ def burn_per_hour(lease: Lease, platform: Platform) -> Money:
     """Return the cost of the next hour if nothing changes."""
     if not lease.open or lease.counted_by:
         return Money()
-    return an_hour(Segment(0.0, 0.0, lease.state, lease.price, lease.disk_gb), platform)
+    return an_hour(Segment(0.0, 0.0, lease.state, lease.price, lease.disk_gb, lease.rate), platform)
 
 
 def an_hour(segment: Segment, platform: Platform) -> Money:
-    """Return the cost of an hour of such a period."""
+    """Return the cost of an hour of such a period: as the landlord says, else by price and storage."""
+    if segment.rate:
+        return HourlyPrice.parse(segment.rate).money
     storage = platform.storage_per_hour(segment.disk_gb, segment.state == PARKED)
     return storage + segment.compute
 

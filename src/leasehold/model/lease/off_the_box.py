@@ -37,7 +37,7 @@ def carried_on(refuge: Mapping[str, Any], heard_s: float, training: bool, price:
         value["age_s"] = round(value["age_s"] + heard_s, 1)
     value["lost_s"] = round(value["lost_s"] + (heard_s if training else 0.0), 1)
     cost = HourlyPrice.parse(price).money.times(value["lost_s"] / 3600) if price else None
-    return {**value, "cost": str(cost) if cost else ""}
+    return {**value, "cost": cost.spelled if cost else ""}
 
 
 def say_refuge(refuge: Mapping[str, Any]) -> list[str]:

@@ -34,6 +34,8 @@ class Money:
         return cls.of(found["amount"], found["currency"])
 
     def __add__(self, other: Money) -> Money:
+        if not self.amounts or not other.amounts:
+            return other if not self.amounts else self
         sums = dict(self.amounts)
         for currency, amount in other.amounts:
             sums[currency] = sums.get(currency, Decimal(0)) + amount

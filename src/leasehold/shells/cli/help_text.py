@@ -18,7 +18,14 @@ examples:
   lease run --on gpu1
   lease box gpu gpu1
   lease box add gpu1 'ssh -p 40022 root@connect.example.com' --replace     the port has changed
-  lease box remove gpu1"""
+  lease box remove gpu1""",
+    "landlord": """
+
+examples:
+  lease landlord login runpod
+  lease offers train.yaml
+  lease run train.yaml --on runpod
+  lease landlord sweep                 everything that bills, and who holds it""",
 }
 
 

@@ -129,6 +129,10 @@ def _nag(args: Namespace) -> tuple[Any, int] | None:
 
     home = opening.open_home()
     close = opening.close_home(home)
+    look = opening.first_look(home, args.command)
+    unseen = look.lines() if look is not None else []
+    for text in unseen:
+        output.say(output.paint(f"! {text}", "red"))
     nags = [
         str(nag) for nag in opening.nags(home) if not nag.answered_by(args.command, _aim(args))
     ]  # else it is being done

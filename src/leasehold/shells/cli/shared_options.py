@@ -6,7 +6,6 @@ from argparse import ArgumentParser
 
 RUN = "a run: its id, the beginning of its id, or its job's name"
 BOX = "a saved box, or an address as --on takes it"
-PRICE = "what an hour costs"
 
 
 def examples(parser: ArgumentParser, text: str) -> None:

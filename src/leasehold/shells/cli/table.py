@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 START, SEE, HOME, END, CARE, LOOK = GROUPS = ("start", "see", "bring home", "end", "care for a box", "look up")
+_NOUNS = ("run", "box", "landlord", "refuge", "k8s")
 UNDER = ""  # group of a command that is listed under its noun: lease box --help
 
 
@@ -44,10 +45,11 @@ class Command:
 COMMANDS = (
     Command("init", START, "write a commented lease.yaml for this project", "project.init"),
     Command("plan", START, "show what a job would do, cost, delete and risk on each box", "plan.plan"),
+    Command("offers", START, "list what could be rented now, by the price of the whole job", "landlord.offers"),
     Command("check", START, "run one gate alone: plan, audit, env, smoke or launch", "project.check"),
     Command("run", START, "run a job; the same command again attaches or resumes", "run.run"),
     Command("resume", START, "continue a stopped or failed run with its own code and job", "run.resume"),
-    Command("move", START, "continue a run on another box, from its newest state", "moving.move"),
+    Command("move", START, "continue a run on another box, from its newest state", "run.move"),
     Command("adopt", START, "watch training that was started without Leasehold", "run.adopt"),
     Command("run fetch", UNDER, "download a job's data on a box and do nothing else", "plan.fetch", "fetch"),
     Command("run cadence", UNDER, "compute how often to write a checkpoint", "ckpt.cadence", "cadence"),
@@ -58,7 +60,7 @@ COMMANDS = (
     Command("show", SEE, "print everything that this home knows about a run", "show.show"),
     Command("plot", SEE, "plot what the box measured: loss, cards, memory, disks", "plot.plot"),
     Command("sweep", SEE, "show the cells of a sweep: state, missing results, metrics", "sweep.sweep"),
-    Command("tunnel", SEE, "forward a port of the box, such as TensorBoard's", "enter.tunnel"),
+    Command("tunnel", SEE, "forward a port of the box, such as TensorBoard's", "box.tunnel"),
     Command("notify", SEE, "set up messages about failures, alarms, budget and the end", "settings.notify"),
     Command("run handbook", UNDER, "print where everything of a run is", "show.handbook", "handbook"),
     Command("pull", HOME, "copy a run's results home and verify them", "run.pull"),
@@ -80,14 +82,25 @@ COMMANDS = (
     Command("box disk", UNDER, "show what fills a box's disks, and free space", "hygiene.disk", "disk"),
     Command("box prune", UNDER, "delete code and uploads that no unfinished run uses", "box.box_prune"),
     Command("box reboot", UNDER, "allow runs to continue by themselves after a reboot", "box.box_reboot"),
+    Command("box resume", UNDER, "start a parked rented box again; it bills from then", "landlord.box_resume"),
     Command("box remove", UNDER, "delete a saved box; refused while a lease on it is open", "box.box_remove"),
     Command("k8s", CARE, "write a job's Kubernetes objects, list the rights that it needs", ""),
     Command("k8s manifest", UNDER, "write the objects of a job, for review or GitOps", "k8s.manifest"),
     Command("k8s rights", UNDER, "check your rights on a cluster, and print the Role", "k8s.rights"),
     Command("refuge", CARE, "check a bucket or folder that is to keep checkpoints", ""),
-    Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "refuge.refuge_check"),
-    Command("ssh", CARE, "open a shell on a box, or in a run's folder on its box", "enter.ssh"),
-    Command("exec", CARE, "run a command in a run's folder and environment", "enter.execute"),
+    Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "ckpt.refuge_check"),
+    Command("landlord", CARE, "keys of landlords with an API, and everything that bills there", ""),
+    Command("landlord login", UNDER, "check a landlord's API key and keep it", "landlord.login"),
+    Command("landlord list", UNDER, "list landlords, where their keys are, what is held", "landlord.list_"),
+    Command("landlord check", UNDER, "ask each landlord who we are and for the balance", "landlord.check"),
+    Command("landlord sweep", UNDER, "list everything that bills, and who holds it", "landlord.sweep"),
+    Command("landlord allow", UNDER, "give a standing approval for rents", "landlord.allow"),
+    Command("landlord adopt", UNDER, "put a box that no lease holds on your books", "landlord.adopt"),
+    Command("landlord delete", UNDER, "delete storage that a released box left", "landlord.delete"),
+    Command("landlord probe", UNDER, "rent the cheapest box and see what its disks survive", "landlord.probe"),
+    Command("landlord logout", UNDER, "forget a landlord's key", "landlord.logout"),
+    Command("ssh", CARE, "open a shell on a box, or in a run's folder on its box", "box.ssh"),
+    Command("exec", CARE, "run a command in a run's folder and environment", "box.execute"),
     Command("doctor", LOOK, "explain why a run died, from logs, a run or a box", "doctor.doctor"),
     Command("lint", LOOK, "find mistakes in Python sources that cost training runs", "doctor.lint"),
     Command("ckpt", LOOK, "inspect a checkpoint: contents, what is missing, safety", "ckpt.ckpt"),
@@ -134,6 +147,7 @@ home, verified by hash and by loading them, and only then stop the meter, with y
 _EXAMPLES = """examples:
   lease run                              start ./lease.yaml on this machine; again: attach or resume
   lease run --on ssh:root@1.2.3.4:2222   the same job on a rented box
+  lease run --on runpod                  rent a box by API, after your yes, and run there
   lease plan --on all                    what it would cost, delete and risk on each platform
   lease status                           every run, newest first
   lease logs -f myjob                    follow the trainer's output
@@ -151,9 +165,8 @@ def overview() -> str:
     parts = [_ABOUT]
     for group in GROUPS:
         parts.append(f"{group}:\n" + "\n".join(_line(row.name, row) for row in COMMANDS if row.group == group))
-    nouns = ("run", "box", "refuge", "k8s")
-    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in nouns]
-    parts.append("more (lease run --help, lease box --help):\n" + "\n".join(more))
+    more = [f"  lease {noun} {'|'.join(row.name.split()[1] for row in under(noun))}" for noun in _NOUNS]
+    parts.append("more (lease run --help, lease box --help, lease landlord --help):\n" + "\n".join(more))
     return "\n\n".join([*parts, _EXAMPLES]) + "\n"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -57,6 +56,10 @@ def _cut(text: str, columns: int, glyphs: bool) -> str:
 
 
 def _columns(char: str) -> int:
+    if char.isascii():
+        return 1
+    import unicodedata  # a table of a megabyte, for few lines
+
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1

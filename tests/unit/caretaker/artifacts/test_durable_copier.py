@@ -13,10 +13,11 @@ from typing import Any, Callable, Dict, List
 
 import pytest
 
-from leasehold.caretaker.artifacts import durable_copier, read_back
+from leasehold.caretaker.artifacts import durable_copier
 from leasehold.caretaker.artifacts.durable_watch import GIVE_UP_S, DurableCopy, outcome_of
 from leasehold.caretaker.process import child_worker
 from leasehold.caretaker.run.run_folder import RunFolder
+from leasehold.kit.files import read_back
 
 CELLS = ["a", "b"]
 

@@ -98,11 +98,9 @@ def test_a_file_that_is_rewritten_in_place_comes_as_one_version(folder: RunFolde
     with writing(lambda number: path.write_text(json.dumps(body(number)))) as _:
         info = os.lstat(path)
         taken = view.take([("main", Found("metrics.json", info))], 5.0)
-    if taken.files:
-        found = read(view, "metrics.json")
-        assert found == body(found["step"])
-    else:
-        assert taken.left, "it is named with its reason"
+    assert [found.path for _, found in taken.files] == ["metrics.json"], taken
+    found = read(view, "metrics.json")
+    assert found == body(found["step"])
 
 
 def test_a_file_that_is_half_written_is_left_out_with_the_reason(

@@ -12,7 +12,7 @@ import pytest
 
 from leasehold.caretaker.artifacts import stable_view
 from leasehold.caretaker.artifacts.stable_view import StableView
-from leasehold.caretaker.artifacts.state_view import Chosen, choose
+from leasehold.caretaker.artifacts.state_view import Chosen, Told, choose
 from leasehold.caretaker.run.run_folder import RunFolder
 
 NOW = time.time() - 1000.0
@@ -55,7 +55,7 @@ def test_the_newest_whole_file_is_chosen_and_its_step_told(folder: RunFolder, vi
     write(folder, "ckpt/step-10.pkl", 1)
     write(folder, "ckpt/step-20.pkl", 2)
     Path(folder.out("main"), "ckpt", "sessions.json").write_text("{}")
-    chosen = choose(view, folder, ["main"], "ckpt", None)
+    chosen = choose(view, folder, ["main"], "ckpt", Told())
     assert names(chosen) == ["ckpt/step-20.pkl"]
     assert [row[:3] for row in chosen.states] == [["main", "ckpt/step-20.pkl", 20]]
 
@@ -63,7 +63,7 @@ def test_the_newest_whole_file_is_chosen_and_its_step_told(folder: RunFolder, vi
 def test_a_torn_newest_state_is_passed_over_and_named(folder: RunFolder, view: StableView) -> None:
     write(folder, "ckpt/step-10.pkl", 1)
     write(folder, "ckpt/step-20.pkl", 2, list(range(5000)), cut=100)
-    chosen = choose(view, folder, ["main"], "ckpt/*.pkl", None)
+    chosen = choose(view, folder, ["main"], "ckpt/*.pkl", Told())
     assert names(chosen) == ["ckpt/step-10.pkl"]
     assert ("main", "ckpt/step-20.pkl", "it is cut short") in chosen.left
 
@@ -75,14 +75,14 @@ def test_a_folder_without_its_last_file_is_not_whole(folder: RunFolder, view: St
             if name.endswith(".json"):
                 where.write_text('{"global_step": 100}')
                 os.utime(where, (NOW + step, NOW + step))
-    chosen = choose(view, folder, ["main"], "checkpoint-*", None)
+    chosen = choose(view, folder, ["main"], "checkpoint-*", Told())
     assert sorted(names(chosen)) == ["checkpoint-100/model.pkl", "checkpoint-100/trainer_state.json"]
     assert chosen.states[0][2] == 100
 
 
 def test_a_chosen_state_stays_readable_when_the_trainer_removes_it(folder: RunFolder, view: StableView) -> None:
     path = write(folder, "last.pkl", 1)
-    choose(view, folder, ["main"], "last.pkl", None)
+    choose(view, folder, ["main"], "last.pkl", Told())
     path.unlink()
     assert Path(view.root("main"), "last.pkl").exists()
 
@@ -92,34 +92,40 @@ def begun(folder: RunFolder, path: str) -> List[Any]:
     return [["main", path, info.st_size, info.st_mtime_ns]]
 
 
-def test_the_state_that_home_has_begun_is_sent_on_although_a_newer_one_is_there(
-    folder: RunFolder, view: StableView
-) -> None:
+def test_a_state_that_home_has_is_named_and_not_sent_again(folder: RunFolder, view: StableView) -> None:
+    path = write(folder, "last.pkl", 1)
+    have = {"main": [[round(path.stat().st_mtime, 3), path.stat().st_size, 1]]}
+    chosen = choose(view, folder, ["main"], "last.pkl", Told(None, have))
+    assert chosen.files == [] and chosen.states[0][:2] == ["main", "last.pkl"]
+    write(folder, "last.pkl", 2, "newer")
+    assert names(choose(view, folder, ["main"], "last.pkl", Told(None, have))) == ["last.pkl"]
+    assert names(choose(view, folder, ["main"], "last.pkl", Told(None, "strange"))) == ["last.pkl"]
+
+
+def test_a_begun_state_is_sent_on_although_a_newer_one_is_there(folder: RunFolder, view: StableView) -> None:
     write(folder, "ckpt/step-10.pkl", 1)
     known = begun(folder, "ckpt/step-10.pkl")
     write(folder, "ckpt/step-20.pkl", 2)
-    assert names(choose(view, folder, ["main"], "ckpt", known)) == ["ckpt/step-10.pkl"]
-    assert names(choose(view, folder, ["main"], "ckpt", [])) == ["ckpt/step-20.pkl"]
+    assert names(choose(view, folder, ["main"], "ckpt", Told(known))) == ["ckpt/step-10.pkl"]
+    assert names(choose(view, folder, ["main"], "ckpt", Told([]))) == ["ckpt/step-20.pkl"]
 
 
-def test_a_begun_state_that_the_trainer_removed_is_sent_on_from_the_kept_view(
-    folder: RunFolder, view: StableView
-) -> None:
+def test_a_begun_state_that_was_removed_is_sent_on_from_the_kept_view(folder: RunFolder, view: StableView) -> None:
     path = write(folder, "ckpt/step-10.pkl", 1)
     known = begun(folder, "ckpt/step-10.pkl")
-    choose(view, folder, ["main"], "ckpt", None)
+    choose(view, folder, ["main"], "ckpt", Told())
     view.close(keep=True)  # the connection was cut
     path.unlink()
     write(folder, "ckpt/step-20.pkl", 2)
     view.open()
-    assert names(choose(view, folder, ["main"], "ckpt", known)) == ["ckpt/step-10.pkl"]
+    assert names(choose(view, folder, ["main"], "ckpt", Told(known))) == ["ckpt/step-10.pkl"]
 
 
 def test_a_begun_state_that_changed_is_not_sent_on(folder: RunFolder, view: StableView) -> None:
     write(folder, "last.pkl", 1)
     known = begun(folder, "last.pkl")
     write(folder, "last.pkl", 2, "other")
-    chosen = choose(view, folder, ["main"], "last.pkl", known)
+    chosen = choose(view, folder, ["main"], "last.pkl", Told(known))
     assert Path(view.root("main"), "last.pkl").read_bytes() == pickle.dumps("other")
     assert names(chosen) == ["last.pkl"]
 
@@ -127,8 +133,8 @@ def test_a_begun_state_that_changed_is_not_sent_on(folder: RunFolder, view: Stab
 @pytest.mark.parametrize("said", ["no", [["main", "../x", 1, 2]], [["main"]], [["main", "a", "x", "y"]]])
 def test_a_strange_list_of_begun_files_counts_as_none(folder: RunFolder, view: StableView, said: Any) -> None:
     write(folder, "last.pkl", 1)
-    assert names(choose(view, folder, ["main"], "last.pkl", said)) == ["last.pkl"]
+    assert names(choose(view, folder, ["main"], "last.pkl", Told(said))) == ["last.pkl"]
 
 
 def test_a_cell_without_a_state_has_none(folder: RunFolder, view: StableView) -> None:
-    assert choose(view, folder, ["main"], "ckpt", None) == Chosen([], [], [])
+    assert choose(view, folder, ["main"], "ckpt", Told()) == Chosen([], [], [])

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from leasehold.facts import profiles
 from leasehold.facts.profile_parse import parse_profile
-from leasehold.gates.start.planning import copies, judge_plan, promised, warnings
+from leasehold.gates.start.planning import judge_plan, promised, warnings
 from leasehold.lifecycle.preflight.plan_sheet import make_sheet, read_wishes
 from leasehold.model.job.job import Artifact, CheckpointFacts, Job
-from leasehold.model.platform.plan_sheet import Wishes
+from leasehold.model.platform.placing import copy_tier
+from leasehold.model.platform.plan_sheet import PlanSheet, Wishes
 from leasehold.model.platform.profile import Profile
 from leasehold.model.run.verdict import Outcome, Verdict
 
@@ -93,13 +94,27 @@ def test_no_passing_plan_leaves_the_only_copy_where_the_verb_deletes_it(
     paths = [artifact.pattern for artifact in wanted.artifacts]
     paths += [checkpoint] if checkpoint and checkpoint not in scratch else []
     for path in paths:
-        where = copies(wanted, sheet, path)
+        where = _copies(wanted, sheet, path)
         assert where, f"{path} has no copy left after {sheet.verb.name}"
         assert set(where) <= kept
     if when_done == "park":
         assert sheet.state.name in sheet.verb.keeps, "a parked run can be resumed"
     if spot:
         assert platform.state_tier.survives(platform.spot.effect) == "yes"
+
+
+def _copies(job: Job, sheet: PlanSheet, path: str) -> tuple[str, ...]:
+    """List every place where a promised path exists when the intended verb is carried out."""
+    verb = sheet.verb
+    if verb is None:
+        return ()
+    places = [sheet.state.name] if sheet.survives_verb else []
+    if promised(job, path):
+        places.append("home")  # the teardown gate opens only for its receipt
+        durable = copy_tier(sheet.profile)
+        if durable is not None and sheet.durable and durable.name in verb.keeps and not durable.optional:
+            places.append(durable.name)
+    return tuple(places)
 
 
 @given(platforms(), st.sampled_from(["ask", "park"]))

@@ -11,15 +11,21 @@ from typing import Any, Dict, List
 WHEN = 1795121000  # 2026-11-19
 CASES: List[Dict[str, Any]] = [
     {"method": "GET", "path": "/bucket/key", "query": [], "headers": {}},
-    {"method": "PUT", "path": "/bucket/a b+c/é\"x%25&=?#\n.txt", "query": [], "headers": {"x-amz-meta-a": " two   words "}},
-    {"method": "GET", "path": "/bucket", "query": [["prefix", "a b/中~*"], ["list-type", "2"], ["continuation-token", "1+/="]],
+    {"method": "PUT", "path": "/bucket/a b+c/é\"x%25&=?#\n.txt", "query": [],
+     "headers": {"x-amz-meta-a": " two   words "}},
+    {"method": "GET", "path": "/bucket",
+     "query": [["prefix", "a b/中~*"], ["list-type", "2"], ["continuation-token", "1+/="]],
      "headers": {}},
-    {"method": "POST", "path": "/bucket/k", "query": [["uploads", ""]], "headers": {"Content-Type": "application/xml"}},
+    {"method": "POST", "path": "/bucket/k", "query": [["uploads", ""]],
+     "headers": {"Content-Type": "application/xml"}},
     {"method": "PUT", "path": "/k/../k//x", "query": [["partNumber", "12"], ["uploadId", "aB_-.~"]],
-     "headers": {"x-amz-checksum-sha256": "LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE="}, "token": "a/session+token=="},
+     "headers": {"x-amz-checksum-sha256": "LXEWQrcmsEQBYnyp+6wy9chTD7GQPMTbAiWHF5IaSIE="},
+     "token": "a/session+token=="},
     {"method": "PUT", "path": "/k", "query": [], "headers": {"If-None-Match": "*"}, "payload": "UNSIGNED-PAYLOAD"},
-    {"method": "GET", "path": "/k", "query": [], "headers": {"Range": "bytes=5-9", "If-Match": '"tag"'}, "region": "auto"},
-    {"method": "DELETE", "path": "/$HOME;$(id)&|*?[a]{b,c}~!", "query": [["uploadId", "x"]], "headers": {}, "region": "EU-RO-1"},
+    {"method": "GET", "path": "/k", "query": [],
+     "headers": {"Range": "bytes=5-9", "If-Match": '"tag"'}, "region": "auto"},
+    {"method": "DELETE", "path": "/$HOME;$(id)&|*?[a]{b,c}~!", "query": [["uploadId", "x"]], "headers": {},
+     "region": "EU-RO-1"},
 ]  # fmt: skip
 
 

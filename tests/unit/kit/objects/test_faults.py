@@ -278,7 +278,8 @@ def test_a_range_of_other_bytes_is_refused(store: FaultStore, place: ObjectPlace
 
 
 def test_a_list_that_claims_to_go_on_for_ever_ends(store: FaultStore, place: ObjectPlace) -> None:
-    body = b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken></ListBucketResult>"
+    more = b"<IsTruncated>true</IsTruncated><NextContinuationToken>x</NextContinuationToken>"
+    body = b"<ListBucketResult>%s</ListBucketResult>" % more
     store.order = lambda _: Reply(200, body)
     with pytest.raises(PlaceError, match="says that it goes on") as caught:
         list(place.list(""))

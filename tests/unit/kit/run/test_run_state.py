@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leasehold.kit.run import run_state
-from leasehold.kit.run.run_state import TERMINAL, RunState, fold
+from leasehold.kit.run.run_state import RunState, fold
+from leasehold.kit.run.run_states import TERMINAL
 from tests.support.examples import MANY
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.lifecycle.init.start import init
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.start import draft, write_new
 from leasehold.lifecycle.project.code_tree import read_tree
 from leasehold.lifecycle.project.job_yaml import read_job
 from leasehold.lifecycle.smoke.smoke import smoke
@@ -50,7 +51,7 @@ if __name__ == "__main__":
 def test_the_written_job_passes_its_own_smoke(project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     folder = project({"train.py": TRAINER})
-    init(folder, folder / "lease.yaml")
+    write_new(folder / "lease.yaml", draft(folder, look_at(folder)))
     job = read_job(folder / "lease.yaml")
     assert {artifact.pattern: artifact.loads for artifact in job.artifacts} == {
         "state.npz": "npz",

@@ -237,7 +237,7 @@ def test_a_run_that_has_finished_nothing_says_so(new_scene, monkeypatch):
     scene = new_scene()
     nothing = [{"listed": 0}, b"{}"]
 
-    def chart(self: FakeEngine, run: str, *rest: Any, look: bool) -> FakeChart:
+    def chart(self: FakeEngine, run: str, *rest: Any, look: bool = False) -> FakeChart:
         return FakeChart(iter([{"seen": self.look(run)}] if look else nothing))
 
     monkeypatch.setattr(FakeEngine, "chart", chart)

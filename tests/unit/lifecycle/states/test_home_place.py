@@ -68,6 +68,15 @@ def test_the_best_and_the_pinned_stay(place, tmp_path):
     assert isinstance(read_pointer(raw, "toy-1", "main", 1), Pointer)
 
 
+def test_the_best_by_the_metric_stays(place, tmp_path):
+    for step, value in ((1, 0.5), (2, 0.2), (3, None), (4, 0.9), (5, 0.4)):
+        kept = keep(place, tmp_path, step)
+        place.publish(kept, value)
+    assert sorted(step for step in steps(place) if step) == [2, 4, 5]
+    said = read_pointer(FolderPlace(str(place.folder)), "toy-1", "main", 1)
+    assert said is not None and said.best_value == 0.2
+
+
 def test_a_run_that_was_moved_takes_nothing_more_from_its_old_box(place, tmp_path):
     keep(place, tmp_path, 1)
     claim(FolderPlace(str(place.folder)), "toy-1", Claim(2, "n", box="another"))

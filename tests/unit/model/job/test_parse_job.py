@@ -39,7 +39,8 @@ setup: pip install -r requirements.txt
 setup_frameworks: replace
 smoke: python train.py --steps 3
 env: {SEED: 1, LR: 0.5, NOTE: "中文"}
-secrets: [WANDB_API_KEY]
+secrets: [WANDB_API_KEY, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY]
+publish: s3://bucket/results
 downloads: [{from: hf:org/name, to: weights}]
 data: [data/train.bin, {from: ~/sets/coco, to: coco}]
 resources: {gpu: {name: A100, count: 2, memory: 40GB+}, disk: 50GB}
@@ -83,7 +84,8 @@ def test_everything_a_job_can_say() -> None:
         setup_frameworks="replace",
         smoke="python train.py --steps 3",
         env={"SEED": "1", "LR": "0.5", "NOTE": "中文"},
-        secrets=("WANDB_API_KEY",),
+        secrets=("WANDB_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        publish="s3://bucket/results",
         downloads=(Download(("hf:org/name",), "weights"),),
         data=(LocalData("data/train.bin", "data/train.bin"), LocalData("~/sets/coco", "coco")),
         gpu=GpuWish("A100", 2, 40 * 10**9, 0),

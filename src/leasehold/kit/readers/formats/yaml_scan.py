@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from leasehold.kit.readers.base.result import Unreadable, legible
 
@@ -44,7 +44,6 @@ class Text:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self._begins: List[int] = [0]
 
     def fault(self, seen: str) -> Unreadable:
         """Name the line of a fault."""

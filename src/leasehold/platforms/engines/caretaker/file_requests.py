@@ -53,7 +53,10 @@ class RangeRequests:
 
     def live_chart(self, run: str, cells: Sequence[str], wish: Mapping[str, Any]) -> ChartTalk:
         """List what is complete now, from a stable view: {patterns, quiet_s, view}, and {states} for these alone."""
-        return ChartTalk(self._wire.talk("chart", run=run, cells=list(cells), **wish))
+        asked: dict[str, Any] = {"run": run, "cells": list(cells), **wish}
+        return ChartTalk(
+            self._wire.talk("state_chart", **asked) if "states" in wish else self._wire.talk("chart", **asked)
+        )
 
     def fetch(
         self, run: str, items: Sequence[Sequence[Any]], *, pack: bool, frame_bytes: int, view: str = ""

@@ -1,10 +1,11 @@
-"""The `lease box` commands: call the api, render its answer."""
+"""The `lease box` commands, ssh, exec and tunnel; ssh and exec pass on the remote command's output and exit code."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leasehold.api import boxes, opening, orders
 from leasehold.errors import UserError
@@ -14,10 +15,15 @@ from leasehold.model.values.units import local_second
 from leasehold.shells.cli import output
 from leasehold.shells.cli.output import Screen
 
+if TYPE_CHECKING:
+    from leasehold.model.run.entered import Entered
+
 _EXITS = {Outcome.PASSED: 0, Outcome.REFUSED: 4, Outcome.UNKNOWN: 5}
 _SHOWN = (
     "name",
     "address",
+    "landlord",
+    "holding",
     "identity",
     "platform",
     "price",
@@ -198,3 +204,41 @@ def _says(verdict: Verdict) -> str:
             return f"not fit for a run ({against} of {total} checks)"
         case Outcome.UNKNOWN:
             return f"unknown ({against} of {total} checks)"
+
+
+def ssh(args: Namespace) -> int:
+    """lease ssh"""
+    return _done(boxes.ssh(opening.open_home(), args.run, args.words, capture=args.json), args.json)
+
+
+def execute(args: Namespace) -> int:
+    """lease exec"""
+    return _done(boxes.execute(opening.open_home(), args.run, args.cell, args.words, capture=args.json), args.json)
+
+
+def _done(ended: Entered, json_wanted: bool) -> int:
+    if json_wanted:
+        output.as_json({"where": ended.where, "code": ended.code, "stdout": ended.out, "stderr": ended.err})
+    return ended.code if ended.code >= 0 else 128 - ended.code
+
+
+def tunnel(args: Namespace) -> int:
+    """lease tunnel"""
+    from leasehold.api import front  # the other commands of boxes do not need it
+
+    def hold(port: int, kind: str, detail: str) -> None:
+        if args.json:
+            output.as_json({"url": f"http://127.0.0.1:{port}/", "panel": kind, "detail": detail})
+        else:
+            output.data(f"http://127.0.0.1:{port}/")
+            output.say(f"{kind}: {detail}")
+        if args.once:
+            return
+        output.say("Ctrl-C closes the tunnel; the run is not touched")
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                time.sleep(3600)
+        output.say("\nthe tunnel is closed")
+
+    front.tunnel(opening.open_home(), args.run, args.port, args.local_port, hold)
+    return 0

@@ -1,18 +1,20 @@
-"""The ckpt and cadence commands: call the api, render its answer."""
+"""The ckpt, cadence and refuge check commands: call the api, render its answer."""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from pathlib import Path
 
 from leasehold.api import checkpoints
 from leasehold.model.run.verdict import Outcome
 from leasehold.model.values.units import say_bytes
-from leasehold.model.values.wording import ago
+from leasehold.model.values.wording import ago, one_line
 from leasehold.shells.cli import output
 
 _EXIT_REFUSED = 3
 _NAMES = 12
+_PROVEN = {True: ("yes", "green"), False: ("NO", "red"), None: ("-", "dim")}
 _WORDS = {Outcome.PASSED: ("yes", "green"), Outcome.REFUSED: ("NO", "red"), Outcome.UNKNOWN: ("-", "dim")}
 
 
@@ -60,6 +62,22 @@ def cadence(args: Namespace) -> int:
     money = "" if found.lost_per_day is None else f", {found.lost_per_day}"
     output.data(f"  a day loses {day:.1f} minutes ({100 * found.loss.share:.2f} %){money}")
     return 0
+
+
+def refuge_check(args: Namespace) -> int:
+    """lease refuge check"""
+    found = checkpoints.refuge_check(args.where, os.environ)
+    if args.json:
+        output.as_json(found.as_dict())
+        return 0 if found.fit else _EXIT_REFUSED
+    output.data(one_line(found.where))
+    for name, value in found.facts.items():
+        output.data(f"  {name + ':':11}{one_line(value)}")
+    for proof in found.proofs:
+        word, colour = _PROVEN[proof.proven]
+        output.data(f"  {output.paint_data(word.rjust(3), colour)}  {proof.what + ':':18}{one_line(proof.seen)}")
+    output.data("it can be a refuge" if found.fit else "it can NOT be a refuge as it is")
+    return 0 if found.fit else _EXIT_REFUSED
 
 
 def _texts(value: object) -> list[str]:

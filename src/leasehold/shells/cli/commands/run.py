@@ -1,4 +1,4 @@
-"""The run, resume, attach, adopt, pull and verify commands: call the api, render its answer."""
+"""The run, resume, move, attach, adopt, pull and verify commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def run(args: Namespace) -> int:
         take_over=args.take_over,
         at_risk_s=_duration(args.bring_after, "--bring-after"),
         patience_s=_duration(args.move_after, "--move-after") if "," in args.on else 0.0,
+        rent=_rent_options(args),
     )
     if "," in order.on:
         from .sweep import fleet
@@ -51,6 +52,15 @@ def run(args: Namespace) -> int:
         return fleet(order, args.json)
     show_outcome(running.run(opening.open_home(), order, Screen(args.json).report), args.json)
     return 0
+
+
+def _rent_options(args: Namespace) -> orders.RentOptions:
+    wait_s = _duration(args.rent_wait, "--wait") if args.rent_wait else 0.0
+    ends_s = _duration(args.ends_after, "--ends-after") if args.ends_after else 0.0
+    regions = tuple(args.region)
+    return orders.RentOptions(
+        wait_s, args.max_price, args.price, args.spot, regions, ends_s, args.rent_request, args.rent_approval
+    )
 
 
 def attach(args: Namespace) -> int:
@@ -68,6 +78,31 @@ def resume(args: Namespace) -> int:
     """lease resume"""
     outcome = front.resume(opening.open_home(), args.run, Screen(args.json).report, detach=args.detach)
     show_outcome(outcome, args.json)
+    return 0
+
+
+def move(args: Namespace) -> int:
+    """lease move"""
+    order = orders.MoveOrder(
+        word=args.run,
+        to=args.to,
+        root=args.root,
+        platform=args.platform,
+        price=args.price,
+        grace_s=_duration(args.grace, "--grace"),
+        detach=args.detach,
+        from_start=args.from_start,
+        skip_gates=tuple(args.skip_gate),
+        because=args.because,
+    )
+    if args.rehearse:
+        told = front.rehearse(opening.open_home(), order, Screen(args.json).report)
+        if args.json:
+            output.as_json(told)
+        else:
+            output.say(f"nothing was changed. Next: lease move {told['run']} --to {told['to']}")
+        return 0
+    show_outcome(front.move(opening.open_home(), order, Screen(args.json).report), args.json)
     return 0
 
 

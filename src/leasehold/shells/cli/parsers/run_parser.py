@@ -1,4 +1,4 @@
-"""Options of run, resume, attach, adopt, pull and verify."""
+"""Options of run, resume, move, attach, adopt, pull and verify."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ def run(parser: ArgumentParser) -> None:
     examples(
         parser,
         "  lease run                                 ./lease.yaml on this machine\n"
-        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach",
+        "  lease run train.yaml --on ssh:gpu1 --price 1.98USD/h --detach\n"
+        "  lease run --on runpod                     rent a box by API, after your yes\n"
+        "  lease run --on vastai --wait 6h --max-price 2USD/h --detach",
     )
     add_job(parser)
     parser.add_argument(
         "--on",
         default="",
         metavar="BOX",
-        help="local, the name of a saved box, ssh:ALIAS or ssh:[user@]host[:port]; several, separated by commas, share "
-        "the cells (default: the first of the job's candidates that answers and fits; without candidates, local)",
+        help="local, a saved box, ssh:ALIAS, ssh:[user@]host[:port], or a landlord that rents by API (lease "
+        "landlord list); several boxes, separated by commas, share the cells (default: the first of the job's "
+        "candidates that answers and fits; without candidates, local)",
     )
     parser.add_argument(
         "--platform",
@@ -56,7 +59,37 @@ def run(parser: ArgumentParser) -> None:
         action="store_true",
         help="with --on local: simulate a rented box that `lease down` really deletes",
     )
+    _renting(parser)
     _sweep(parser)
+
+
+def _renting(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--wait",
+        dest="rent_wait",
+        default="",
+        metavar="6h",
+        help="with --on LANDLORD: ask again for so long until a box fits; needs --max-price",
+    )
+    parser.add_argument(
+        "--max-price", default="", metavar="2USD/h", help="with --on LANDLORD: what an hour may cost at most"
+    )
+    parser.add_argument(
+        "--region", action="append", default=[], metavar="R", help="with --on LANDLORD: only there; repeatable"
+    )
+    parser.add_argument(
+        "--ends-after",
+        default="",
+        metavar="D",
+        help="with --on LANDLORD: have the landlord end the box by itself after so long, where it can "
+        "(default: twice the forecast, and a day at least)",
+    )
+    parser.add_argument(
+        "--rent-request", default="", metavar="FILE", help="write the request for a signature, and rent nothing"
+    )
+    parser.add_argument(
+        "--rent-approval", default="", metavar="FILE", help="the signed request: nobody types at a terminal"
+    )
 
 
 def _money(parser: ArgumentParser) -> None:
@@ -120,6 +153,48 @@ def attach(parser: ArgumentParser) -> None:
         help="make this home responsible for the run; the other home may then only look (asks you to type it)",
     )
     parser.add_argument("--results", default="", metavar="DIR", help="where results come home to")
+
+
+def move(parser: ArgumentParser) -> None:
+    """lease move"""
+    parser.description = (
+        "Continue a run on another box. The new box passes its gates first; then the run is stopped where it\n"
+        "is, with a last save, and fenced there; its newest state that is whole is laid onto the new box, hashed\n"
+        "on arrival. The same command again continues a move that was cut off."
+    )
+    examples(
+        parser,
+        "  lease move myjob --to gpu2\n"
+        "  lease move myjob --to ssh:root@1.2.3.4:2222 --price 1.98USD/h --detach\n"
+        "  lease move myjob --to gpu2 --rehearse      what it would resume from and lose; changes nothing",
+    )
+    add_run(parser)
+    parser.add_argument(
+        "--to",
+        required=True,
+        metavar="BOX",
+        help="local, the name of a saved box, or an address as lease run --on takes it",
+    )
+    parser.add_argument(
+        "--platform", default="", metavar="ID", help="with --to ssh:…: the platform of the box; remembered"
+    )
+    add_root(parser)
+    parser.add_argument("--price", default="", metavar="1.98USD/h", help="what an hour of the new box costs")
+    parser.add_argument(
+        "--grace", default="30s", metavar="D", help="time for the last save on the box that is left (default: 30s)"
+    )
+    parser.add_argument("--from-start", action="store_true", help="begin at step 0 if no state is found anywhere")
+    parser.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="show what it would resume from and lose; reads that state, changes nothing",
+    )
+    parser.add_argument("--detach", "-d", action="store_true", help="return once the run is seen alive on the new box")
+    parser.add_argument(
+        "--skip-gate", action="append", default=[], metavar="NAME",
+        help="skip a gate of the new box (audit, env, smoke or launch); needs --because, and is recorded; repeatable",
+    )  # fmt: skip
+    parser.add_argument("--because", default="", metavar="WHY", help="why a gate is skipped")
 
 
 def adopt(parser: ArgumentParser) -> None:

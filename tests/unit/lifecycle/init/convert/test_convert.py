@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from leasehold.errors import UserError
 from leasehold.lifecycle.init.convert.convert import Conversion, convert
 from leasehold.lifecycle.init.look.look import look_at
-from leasehold.lifecycle.init.start import init
 from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
 from tests.unit.lifecycle.init.projects import PLAIN_TORCH
@@ -86,14 +85,6 @@ def test_facts_about_the_project_name_what_comes_home(project: Callable[..., Pat
     (folder / "job.sh").write_text("#!/bin/bash\n#SBATCH -J x\npython train.py --output_dir out/\n")
     job = parse_text(convert(folder / "job.sh", look_at(folder)).text, "x")
     assert [artifact.pattern for artifact in job.artifacts] == ["last.pt", "epoch_*.pt", "metrics.json"]
-
-
-def test_init_carries_a_source_over_and_writes_it(project: Callable[..., Path]) -> None:
-    folder = project(PLAIN_TORCH)
-    (folder / "sky.yaml").write_text("run: python train.py\n")
-    done = init(folder, folder / "lease.yaml", source=folder / "sky.yaml")
-    assert done.conversion is not None
-    assert (folder / "lease.yaml").read_text() == done.conversion.text
 
 
 _WORDS = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.errors import HomeError, UserError
-from leasehold.lifecycle.init.start import init
+from leasehold.lifecycle.init.look.look import look_at
+from leasehold.lifecycle.init.start import draft, write_new
 from leasehold.lifecycle.init.text.page import lines_to_fill_in
-from leasehold.lifecycle.project.job_yaml import parse_text
 from leasehold.model.job.job import Job
 from tests.unit.lifecycle.init.projects import (
     HF_TRAINER,
@@ -202,37 +202,28 @@ def test_a_path_outside_the_project_is_marked_and_not_promised(started: Started)
 def test_init_writes_once_and_never_again(project: Project) -> None:
     folder = project(PLAIN_TORCH)
     target = folder / "lease.yaml"
-    done = init(folder, target)
-    assert target.read_text() == done.text
+    text = draft(folder, look_at(folder))
+    write_new(target, text)
     with pytest.raises(UserError) as caught:
-        init(folder, target)
+        write_new(target, "another")
     assert caught.value.code == "init.exists"
     assert str(target) in caught.value.message
-    assert caught.value.hint == "lease init --to other.yaml"
-    assert target.read_text() == done.text
+    assert "--to" in caught.value.hint
+    assert target.read_text() == text
 
 
 def test_init_does_not_write_through_a_dangling_link(project: Project, tmp_path: Path) -> None:
     folder = project(PLAIN_TORCH)
     (folder / "lease.yaml").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError):
-        init(folder, folder / "lease.yaml")
+        write_new(folder / "lease.yaml", "name: toy\n")
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_init_to_stdout_touches_nothing(project: Project) -> None:
-    folder = project(PLAIN_TORCH)
-    (folder / "lease.yaml").write_text("mine")
-    done = init(folder, folder / "lease.yaml", stdout=True)
-    assert done.target is None
-    parse_text(done.text, "stdout")
-    assert (folder / "lease.yaml").read_text() == "mine"
 
 
 def test_init_says_when_it_cannot_write(project: Project) -> None:
     folder = project(PLAIN_TORCH)
     with pytest.raises(HomeError) as caught:
-        init(folder, folder / "absent" / "lease.yaml")
+        write_new(folder / "absent" / "lease.yaml", "name: toy\n")
     assert caught.value.code == "init.cannot_write"
 
 
