@@ -20,7 +20,7 @@ from leasehold.model.job.job import Artifact, Job
 from leasehold.model.run.plan import Plan
 from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 from leasehold.transport.contract import Transport
-from leasehold.transport.kubectl import Kubectl, KubectlTransport
+from leasehold.transport.exec.kubectl import Kubectl, KubectlTransport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.wire import Wire

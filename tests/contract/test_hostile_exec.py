@@ -16,8 +16,9 @@ import pytest
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
-from leasehold.transport import checked_link, hello, wire
-from leasehold.transport.kubectl import Kubectl, KubectlTransport
+from leasehold.transport import hello, wire
+from leasehold.transport.exec import checked_link
+from leasehold.transport.exec.kubectl import Kubectl, KubectlTransport
 from leasehold.transport.wire import Wire
 from tests.contract.doors import Code, Door, laid_out
 from tests.support.beds import kubectl_bed

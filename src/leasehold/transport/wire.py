@@ -281,7 +281,7 @@ def ask_status(
 
 
 def _in_records(link: Link, early: bytes, name: str) -> Link:
-    from .checked_link import CheckedLink  # ssh and local streams need none
+    from .exec.checked_link import CheckedLink  # ssh and local streams need none
 
     return CheckedLink(link, early, name)
 

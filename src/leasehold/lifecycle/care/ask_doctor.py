@@ -53,7 +53,9 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     known = replace(context, platform=context.platform or lease.platform, values=_values(record))
-    heard = [read_stream(book, "events of the cluster", iter([text.encode()])) for text in cluster_events(home, lease)]
+    said = cluster_events(home, lease)
+    heard = [read_stream(book, "events of the cluster", iter([text.encode()])) for text in said]
+    known = replace(known, states=(*known.states, *said))
     try:
         engine = seen_from(home, record)
     except LinkError:

@@ -234,6 +234,8 @@ def unknown_box(home: Home, name: str) -> UserError:
         what = f"{name!r} is a platform, and no box of it was named"
         if not home.shelf().load(name).runnable:
             return UserError("box.unknown", f"{what}; this version cannot start work there", hint=only_plans(name))
+        if home.shelf().load(name).reached == "kubectl":
+            return UserError("box.unknown", what, hint="--on k8s:CONTEXT or k8s:CONTEXT/NAMESPACE, as kubectl knows it")
         add = f"lease box add NAME 'ssh -p … root@…' --platform {name}, then --on NAME"
         return UserError("box.unknown", what, hint=add)
     import difflib

@@ -10,7 +10,7 @@ from typing import Any
 
 from leasehold.errors import BoxError, LinkError
 from leasehold.kit.text.safe_text import one_line, plain
-from leasehold.transport.kubectl import Kubectl, explain
+from leasehold.transport.exec.kubectl import Kubectl, explain
 
 from .happenings import RULED, of_event
 

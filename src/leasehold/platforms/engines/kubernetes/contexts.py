@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold.errors import LinkError
 from leasehold.model.lease.box import K8S
-from leasehold.transport.kubectl import Kubectl
+from leasehold.transport.exec.kubectl import Kubectl
 
 from .address import ClusterAddress
 from .client import Cluster

@@ -8,7 +8,7 @@ from typing import Any
 
 from leasehold.errors import BoxError, LinkError, UserError
 from leasehold.model.run.note import Note, Report
-from leasehold.transport.kubectl import Kubectl, KubectlTransport
+from leasehold.transport.exec.kubectl import Kubectl, KubectlTransport
 
 from . import manifest
 from .address import ClusterAddress

@@ -20,7 +20,7 @@ _RULES = (
     ("batch", "jobs", ("create", "get", "list", "delete")),
     ("", "pods", ("create", "get", "list", "delete")),
     ("", "pods/exec", ("create", "get")),
-    ("", "persistentvolumeclaims", ("create", "get", "delete")),
+    ("", "persistentvolumeclaims", ("create", "get", "list", "delete")),
     ("", "events", ("list",)),
 )
 _FOR_SECRETS = ("", "secrets", ("create", "get", "update", "delete"))

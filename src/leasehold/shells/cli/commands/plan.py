@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.api import clusters, opening, orders, planning, running
+from leasehold.api import opening, orders, planning, running
 from leasehold.errors import UserError
 from leasehold.model.lease.box import K8S
 from leasehold.model.platform.platform_signs import say_sign
 from leasehold.model.platform.platform_wording import first_lines, say_clock, say_source, say_survival, say_verb
 from leasehold.model.run.verdict import Outcome
 from leasehold.shells.cli import output
-from leasehold.shells.cli.screens.as_yaml import as_yaml
 from leasehold.shells.cli.screens.plan_table import draw_sheet, draw_sheets
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def plan(args: Namespace) -> int:
         sheets = [{**sheet.as_dict(at), "gate": verdict.as_dict(), "warnings": said} for sheet, verdict, said in made]
         for one in sheets:
             if str(one["candidate"]).startswith(K8S):
-                one["manifest"] = clusters.manifest(opening.open_home(), Path(args.job), str(one["candidate"]))
+                one["manifest"] = _manifest(args, str(one["candidate"]))
         output.as_json({"plans": sheets})
     else:
         if len(made) > 1:
@@ -49,10 +48,22 @@ def plan(args: Namespace) -> int:
             for sheet, verdict, said in made:
                 draw_sheet(sheet, verdict, said, at)
                 if sheet.candidate.startswith(K8S):
-                    output.data("\n" + as_yaml(clusters.manifest(opening.open_home(), Path(args.job), sheet.candidate)))
+                    _draw_manifest(args, sheet.candidate)
         else:
             output.say("every detail: --full, or one candidate with --on")
     return _EXIT_REFUSED if made and len(refused) == len(made) else 0
+
+
+def _manifest(args: Namespace, on: str) -> list[dict[str, Any]]:
+    from leasehold.api import clusters  # few plans are of clusters
+
+    return clusters.manifest(opening.open_home(), Path(args.job), on)
+
+
+def _draw_manifest(args: Namespace, on: str) -> None:
+    from leasehold.shells.cli.screens.as_yaml import as_yaml
+
+    output.data("\n" + as_yaml(_manifest(args, on)))
 
 
 def fetch(args: Namespace) -> int:

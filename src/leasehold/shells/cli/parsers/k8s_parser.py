@@ -18,7 +18,7 @@ def manifest(parser: ArgumentParser) -> None:
     examples(
         parser,
         "  lease k8s manifest --on k8s:lab/team-a                      print them\n"
-        "  lease k8s manifest --on k8s:lab/team-a --to job.yaml        for a review or a GitOps repository",
+        "  lease k8s manifest --on k8s:lab/team-a --to ../gitops/toy   for a review or a GitOps repository",
     )
     add_job(parser)
     parser.add_argument("--on", required=True, metavar="WHERE", help=_ON)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from leasehold.errors import LinkError
-
-from .process import ProcessLink
+from leasehold.transport.process import ProcessLink
 
 
 class Kubectl(NamedTuple):

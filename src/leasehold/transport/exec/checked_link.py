@@ -8,8 +8,7 @@ from typing import Any, BinaryIO, cast
 
 from leasehold.errors import LinkError
 from leasehold.kit.wire.checked_stream import SILENT_S, CheckedReader, CheckedWriter
-
-from .contract import Link
+from leasehold.transport.contract import Link
 
 _BLOCK_BYTES = 1 << 18
 
