@@ -1,9 +1,10 @@
-"""The plan, fetch and platforms commands: call the api, render its answer."""
+"""The plan, fetch, platforms and k8s commands: call the api, render its answer."""
 
 from __future__ import annotations
 
 import time
 from argparse import Namespace
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +17,7 @@ from leasehold.model.platform.platform_signs import say_sign
 from leasehold.model.platform.platform_wording import first_lines, say_clock, say_source, say_survival, say_verb
 from leasehold.model.run.verdict import Outcome
 from leasehold.shells.cli import output
+from leasehold.shells.cli.commands.project import show_verdict
 from leasehold.shells.cli.screens.plan_table import draw_sheet, draw_sheets
 
 if TYPE_CHECKING:
@@ -55,15 +57,45 @@ def plan(args: Namespace) -> int:
 
 
 def _manifest(args: Namespace, on: str) -> list[dict[str, Any]]:
-    from leasehold.api import clusters  # few plans are of clusters
-
-    return clusters.manifest(opening.open_home(), Path(args.job), on)
+    return planning.manifest(opening.open_home(), Path(args.job), on)
 
 
 def _draw_manifest(args: Namespace, on: str) -> None:
-    from leasehold.shells.cli.screens.as_yaml import as_yaml
+    output.data("\n" + _as_yaml(_manifest(args, on)))
 
-    output.data("\n" + as_yaml(_manifest(args, on)))
+
+def manifest(args: Namespace) -> int:
+    """lease k8s manifest"""
+    made = planning.manifest(opening.open_home(), Path(args.job), args.on)
+    if args.json:
+        output.as_json({"objects": made})
+    elif args.to:
+        Path(args.to).write_text(_as_yaml(made), "utf-8")
+        output.say(f"written: {args.to}. `lease run` creates the same objects itself and finds existing ones")
+        if planning.manifest(opening.open_home(), Path(args.job), args.on) != made:
+            output.say(f"{args.to} is now part of the code, so the next run has another name than these objects:")
+            output.say("  write it outside the project, or name it in .leaseignore")
+    else:
+        output.data(_as_yaml(made).rstrip())
+    return 0
+
+
+def rights(args: Namespace) -> int:
+    """lease k8s rights"""
+    verdict, role = planning.rights(opening.open_home(), Path(args.job), args.on)
+    if args.json:
+        output.as_json({"verdict": verdict.as_dict(), "role": role})
+    else:
+        show_verdict(verdict)
+        output.data(_as_yaml([role]).rstrip())
+    return _EXIT_REFUSED if verdict.outcome is Outcome.REFUSED else 0
+
+
+def _as_yaml(values: Iterable[Mapping[str, Any]]) -> str:
+    """Format objects as one stream of documents, as kubectl takes them."""
+    import yaml
+
+    return "---\n".join(yaml.safe_dump(dict(value), sort_keys=False, width=100) for value in values)
 
 
 def fetch(args: Namespace) -> int:

@@ -6,6 +6,8 @@ from argparse import ArgumentParser
 
 from leasehold.shells.cli.shared_options import add_job, add_root, examples
 
+_CLUSTER = "the cluster: k8s:CONTEXT or k8s:CONTEXT/NAMESPACE"
+
 
 def plan(parser: ArgumentParser) -> None:
     """lease plan"""
@@ -78,3 +80,30 @@ def platforms(parser: ArgumentParser) -> None:
         "action", nargs="?", default="list", choices=("list", "show", "check"), help="what to do (default: list)"
     )
     parser.add_argument("name", nargs="*", metavar="NAME", help="show: the platform; check: only these platforms")
+
+
+def manifest(parser: ArgumentParser) -> None:
+    """lease k8s manifest"""
+    parser.description = (
+        "Write the objects that `lease run --on k8s:…` creates: the volume claim and the Job. They hold no\n"
+        "secret. Asks nothing of the cluster."
+    )
+    examples(
+        parser,
+        "  lease k8s manifest --on k8s:lab/team-a                      print them\n"
+        "  lease k8s manifest --on k8s:lab/team-a --to ../gitops/toy   for a review or a GitOps repository",
+    )
+    add_job(parser)
+    parser.add_argument("--on", required=True, metavar="WHERE", help=_CLUSTER)
+    parser.add_argument("--to", default="", metavar="FILE", help="write them to this file")
+
+
+def rights(parser: ArgumentParser) -> None:
+    """lease k8s rights"""
+    parser.description = (
+        "Ask the cluster whether your account may do what a run of this job needs, and print the smallest\n"
+        "Role that suffices. Applies nothing."
+    )
+    examples(parser, "  lease k8s rights --on k8s:lab/team-a              exit 3 when a right is missing")
+    add_job(parser)
+    parser.add_argument("--on", required=True, metavar="WHERE", help=_CLUSTER)
