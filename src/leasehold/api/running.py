@@ -42,7 +42,10 @@ def run(home: Home, order: RunOrder, report: Report) -> RunOutcome:
             return running_on(home, order, None, report)
         order = replace(order, on="local")
     elif _is_landlord(home, order.on):
+        from leasehold.lifecycle.rentals.markets import opener
         from leasehold.lifecycle.run.run_job import run_through
+
+        opener(home)(order.on)  # a missing key is reported before the smoke takes its time
 
         return run_through(home, order, None, report)
     _settle_platform(home, order, report)

@@ -66,5 +66,5 @@ def renter(tmp_path: Path) -> Iterator[Renter]:
         (place / "runpod.yaml").write_text(json.dumps({"tiers": tiers}))
         with front(tmp_path / "me", variables) as me:
             me.write("train.py", TRAIN)
-            me.job(smoke="python3 -I -S train.py", expect="1h", run="python3 -I -S train.py")
+            me.job(smoke="python3 -I -S train.py", expect="10min", run="python3 -I -S train.py")
             yield Renter(me, runpod, houses)

@@ -109,6 +109,8 @@ class Recovery:
 
     def _given_up(self, name: str, cell: CellState) -> str:
         said = "%s; %s: %s" % (failure(cell), cell.klass.replace("_", "-"), cell.because)
+        if cell.verdict == "oom" and self.plan.get("engine") == "kubernetes":
+            return said + "; raise kubernetes.memory and run it again"
         if cell.verdict == "oom" and self.plan.get("engine") == "slurm":
             asked = os.environ.get("SLURM_MEM_PER_NODE")
             return said + "; raise slurm.mem%s and run it again" % (", now %s MiB," % asked if asked else "")

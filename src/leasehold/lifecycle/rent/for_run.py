@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from leasehold.errors import LandlordError, Refusal, UserError
+from leasehold.errors import LandlordError, LeaseholdError, Refusal, UserError
 from leasehold.kit.text.units import ago
 from leasehold.ledger import box_book
 from leasehold.lifecycle.approval.approve import write_request
@@ -45,6 +45,7 @@ def box_for_run(
 ) -> BoxEntry:
     """Return the box that is rented for a run, met and pinned: the one it has, one of a lost answer, or a new one."""
     desk = Desk(home, opener(home), report)
+    markets = _with_keys(desk, markets)
     settle_all(desk)
     rental = rented_for(desk, run)
     if rental is None:
@@ -52,6 +53,22 @@ def box_for_run(
     else:
         report(Note("rent", f"{rental.box} is rented for {run} already; going on with it"))
     return wait_ready(desk, rental)
+
+
+def _with_keys(desk: Desk, markets: Sequence[str]) -> list[str]:
+    """Return the landlords that can be asked at all; raise if there is none."""
+    usable, problems = [], list[LeaseholdError]()
+    for name in markets:
+        try:
+            desk.open(name)
+            usable.append(name)
+        except LeaseholdError as error:
+            problems.append(error)
+    if not usable:
+        raise problems[0]
+    for problem in problems:
+        desk.report(Note("warning", f"{problem.message}; {problem.hint}"))
+    return usable
 
 
 def _rent(desk: Desk, job: Job, run: str, markets: tuple[str, ...], options: RentOptions) -> Rental:

@@ -15,7 +15,8 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books, box_book, rentals
 from leasehold.lifecycle.box.platform_choice import of_address, readings, unnamed
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.launch.launch import Met, connect, refuse_company
+from leasehold.lifecycle.launch.launch import Met, refuse_company
+from leasehold.lifecycle.launch.open_box import connect
 from leasehold.lifecycle.launch.run_records import generation
 from leasehold.lifecycle.machine.box import Box, closed_on_failure, find_box, only_plans
 from leasehold.lifecycle.machine.leased_box import box_of

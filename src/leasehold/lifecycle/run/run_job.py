@@ -17,6 +17,7 @@ from leasehold.lifecycle.box.health import STALE_BEAT_S, setbacks_of, warnings_o
 from leasehold.lifecycle.box.lease_notes import checked_amount
 from leasehold.lifecycle.ending.parking import park_when_done
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.launch.cluster import box_for_job
 from leasehold.lifecycle.launch.launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper, Skips
@@ -214,7 +215,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         report(Note("warning", warning))
     if order.stored is None:
         pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
-    chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
+    chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box_for_job(box, job, tree))
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, balance, order.spot, order.again)
     known = replace(
         wanted,

@@ -22,7 +22,7 @@ from leasehold.platforms.landlords.market import Market
 from tests.fakes.landlords.clock import VirtualClock
 from tests.fakes.landlords.memory import MemoryMarket
 
-JOB = Job("toy", "python3 train.py", (Artifact("result.json", "json"),), expect_s=3600.0)
+JOB = Job("toy", "python3 train.py", (Artifact("result.json", "json"),), expect_s=600.0)
 
 
 class Killed(BaseException):

@@ -54,7 +54,7 @@ from tests.fakes.landlords.street import FAKES
 from tests.fakes.landlords.world import GONE, PARKED, RUNNING, EmptyHouses, FakeBox
 from tests.support.fake_box import FakeBox as Room
 
-JOB = Job("toy", "python3 train.py", (Artifact("result.json", "json"),), expect_s=3600.0)
+JOB = Job("toy", "python3 train.py", (Artifact("result.json", "json"),), expect_s=600.0)
 _MOMENTS = ("rent_intended", "rent_made", "rent_absent", "rent_ready", "intent_recorded", "verb_done", "lease_closed")
 _TRIES = 8
 _NEVER_STOPS = ("lambda",)

@@ -113,7 +113,7 @@ def test_old_facts_are_listed_with_their_reason(project: Path, capsys: pytest.Ca
     "words, said",
     [
         (["plan", "--on", "autodi"], "did you mean autodl?"),
-        (["run", "--on", "vastai"], "'vastai' is a platform, and no box of it was named"),
+        (["run", "--on", "vastai"], "there is no key for vastai"),
     ],
 )
 def test_a_name_that_is_no_box_is_answered_with_what_was_meant(
