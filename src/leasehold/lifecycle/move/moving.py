@@ -58,7 +58,8 @@ class Moving:
         here = (lease.box, lease.root) == where
         if here:  # it comes back from a move that did not end, or the box lost the run's folder
             return known.lease if begun is not None or self.asked else ""
-        return known.lease if self.asked or not lease.open or _has_ended(home, known) else ""
+        saves = bool(plan.job.checkpoint.path)  # else it would begin at step 0: a person must ask for that
+        return known.lease if self.asked or not lease.open or (saves and _has_ended(home, known)) else ""
 
     def lay(self, home: Home, arrival: Arrival, report: Report) -> dict[str, Any]:
         """Lay the newest states before the start; return what the box needs to know at its start."""
