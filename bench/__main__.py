@@ -16,7 +16,7 @@ from .rows import MissingPart, Row, markdown
 
 NAMES = (
     "help", "status", "launch", "caretaker", "replay", "readers", "doctor", "checkpoint", "objects", "transfer",
-    "fleet", "fleet_sweep", "sweep", "refuge", "fuzz",
+    "fleet", "fleet_sweep", "sweep", "refuge", "moves", "fuzz",
 )  # fmt: skip
 
 

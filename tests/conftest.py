@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import tally, tiers
 from tests.support.autodl_bed import AutodlCloud
+from tests.support.k8s_bed import missing_kubelet
 from tests.support.object_stores import missing_object_stores
 from tests.support.parts import (
     missing_container,
@@ -33,6 +34,7 @@ NEEDS = {
     "containers": missing_container,
     "slurm": missing_slurm,
     "slurm_books": missing_slurm_books,
+    "kubernetes": missing_kubelet,
     "object_stores": missing_object_stores,
 }
 

@@ -37,6 +37,8 @@ missing() {
 }
 
 cd "$(dirname "$0")/.."
+# Kubernetes takes minutes to build, so only who asks for it gets it; a cached build costs nothing.
+if [ -n "${LEASEHOLD_K8S_BUILD:-}" ]; then tools/k8s_parts.sh; fi
 mapfile -t wanted < <(missing)
 if [ ${#wanted[@]} -eq 0 ]; then
   echo "system parts: all here"

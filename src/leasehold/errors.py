@@ -76,6 +76,7 @@ class RunFailed(LeaseholdError):
     """The run ended without a result."""
 
     exit_code = 6
+    leaves = ""  # the run, if it is the box that broke: another one may continue it
 
 
 class VerifyError(LeaseholdError):

@@ -12,6 +12,7 @@ from tests.contract.doors import Door, opened
 
 KINDS = [
     pytest.param("local"),
+    pytest.param("kubectl"),
     pytest.param("ssh", marks=[pytest.mark.real_ssh, pytest.mark.full]),
     pytest.param("autodl", marks=[pytest.mark.containers, pytest.mark.full]),
 ]

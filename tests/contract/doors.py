@@ -20,11 +20,12 @@ from leasehold.model.job.job import Artifact, Job
 from leasehold.model.run.plan import Plan
 from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
 from leasehold.transport.contract import Transport
+from leasehold.transport.exec.kubectl import Kubectl, KubectlTransport
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.process import LocalTransport
 from leasehold.transport.wire import Wire
 from tests.support.autodl_bed import AutodlBed, autodl_bed
-from tests.support.beds import Bed, LocalBed, local_bed, running, ssh_bed
+from tests.support.beds import Bed, KubectlBed, LocalBed, kubectl_bed, local_bed, running, ssh_bed
 from tests.support.sshd import HOST
 
 RUN = "job-1"
@@ -90,7 +91,9 @@ def opened(kind: str, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) 
         for variable, value in bed.environment.items():
             monkeypatch.setenv(variable, value)
         root = bed.root.parent / name
-        if isinstance(bed, LocalBed):
+        if isinstance(bed, KubectlBed):
+            door = Door(KubectlTransport(Kubectl("", ""), lambda: "pod-1", "train"), str(root), root)
+        elif isinstance(bed, LocalBed):
             door = Door(LocalTransport(), str(root), root)
         elif isinstance(bed, AutodlBed):
             transport = SshTransport(SshAddress.parse(bed.box.name), folder / "pins")
@@ -106,6 +109,7 @@ def opened(kind: str, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) 
 
 _BEDS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Bed]]] = {
     "local": local_bed,
+    "kubectl": kubectl_bed,
     "ssh": ssh_bed,
     "autodl": autodl_bed,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pytest
@@ -35,6 +35,14 @@ NEED = {
 }
 TELLS_BALANCE = {"vastai", "autodl-pro", "acme"}
 TELLS_BILL = {"runpod", "vastai"}
+REGION = {
+    "runpod": "US",
+    "vastai": "US",
+    "lambda": "us-east",
+    "paperspace": "NY2",
+    "autodl-pro": "westDC3",
+    "acme": "",
+}
 CANNOT_PARK = {"lambda"}
 PRICED_LATE = {"autodl-pro", "paperspace"}  # the price is told only for a box that there is
 HAS_NO_PAGES = {"runpod", "lambda"}
@@ -97,21 +105,25 @@ class Bench:
         return id
 
 
-@pytest.fixture(params=sorted(ALL))
+def _shown(name: str) -> str:
+    return f"on-{name}"  # not `autodl…`: that word is a bed of the full tier
+
+
+@pytest.fixture(params=sorted(ALL), ids=_shown)
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord in turn."""
     with fake_landlord(request.param) as fake:
         yield Bench(request.param, fake, market_on(fake))
 
 
-@pytest.fixture(params=sorted(ALL - CANNOT_PARK))
+@pytest.fixture(params=sorted(ALL - CANNOT_PARK), ids=_shown)
 def parking_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord that can stop a box and keep it."""
     with fake_landlord(request.param) as fake:
         yield Bench(request.param, fake, market_on(fake))
 
 
-@pytest.fixture(params=sorted(ALL - HAS_NO_PAGES))
+@pytest.fixture(params=sorted(ALL - HAS_NO_PAGES), ids=_shown)
 def paging_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """Give each landlord whose lists have pages."""
     with fake_landlord(request.param) as fake:
@@ -176,6 +188,14 @@ def test_an_unknown_card_has_no_offers(bench: Bench) -> None:
     assert bench.market.offers(Need(("B9999",))) == ()
 
 
+def test_offers_are_of_the_regions_that_were_asked_for(bench: Bench) -> None:
+    need = NEED[bench.name]
+    here = replace(need, regions=(REGION[bench.name],))
+    if bench.name != "acme":  # it has no regions
+        assert bench.market.offers(here)
+    assert bench.market.offers(replace(need, regions=("Atlantis",))) == ()
+
+
 def test_what_is_out_of_stock_is_not_offered(bench: Bench) -> None:
     offer = bench.offer()
     bench.fake.world.stock = dict.fromkeys(bench.fake.world.stock, 0)
@@ -225,6 +245,13 @@ def test_a_server_that_fails_a_create_leaves_it_unknown(bench: Bench) -> None:
     bench.fake.faults.down = True
     with pytest.raises((AnswerLost, LandlordDown)):
         bench.market.rent(order)
+
+
+def test_a_create_answered_without_an_id_leaves_it_unknown(bench: Bench) -> None:
+    bench.fake.faults.odd_made = True
+    with pytest.raises(AnswerLost):
+        bench.rent()
+    assert len(bench.labelled()) == 1
 
 
 def test_capacity_lost_after_the_offer_is_no_capacity(bench: Bench) -> None:

@@ -114,6 +114,7 @@ def test_schemathesis_finds_no_answer_outside_the_schema(name: str, tmp_path: Pa
         checks = "not_a_server_error,status_code_conformance,response_schema_conformance"
         command = [_tool("schemathesis"), "run", str(document), "--url", fake.address, "-H", f"Authorization: {key}"]
         command += ["--checks", checks, "--max-examples", "15", "--phases", "examples,fuzzing", "--no-color"]
+        command += ["--seed", os.environ.get("LEASEHOLD_SEED", "20261119")]  # another one looks elsewhere
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 

@@ -8,6 +8,7 @@ import random
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Dict, Iterator, List, Mapping, Optional, Tuple
@@ -58,6 +59,15 @@ class LocalBed(Bed):
         return processes.marked("%s=%s" % (MARK, self._mark), os.path.realpath(self.root))
 
 
+class KubectlBed(LocalBed):
+    """This machine behind a stand-in of `kubectl exec`, which relays every byte through a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        program = Path(__file__).with_name("stand_in_kubectl.py")
+        self.environment["LEASEHOLD_KUBECTL"] = shlex.join([sys.executable, "-I", "-S", str(program)])
+
+
 class SshBed(Bed):
     """A box behind a real sshd; the root is where `lease` puts it when nobody says."""
 
@@ -84,6 +94,16 @@ class SshBed(Bed):
 def local_bed(folder: Path, rehearsed_in: Optional[Path] = None) -> Iterator[LocalBed]:
     """Give this machine as a box, or as a rental rehearsed in a home."""
     bed = LocalBed(folder, rehearsed_in)
+    try:
+        yield bed
+    finally:
+        processes.end(bed.leftovers)
+
+
+@contextlib.contextmanager
+def kubectl_bed(folder: Path) -> Iterator[KubectlBed]:
+    """Give this machine behind a stand-in of kubectl."""
+    bed = KubectlBed(folder)
     try:
         yield bed
     finally:

@@ -7,7 +7,7 @@ import io
 import json
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from leasehold.kit.files import journal
 from leasehold.kit.files.atomic import write_atomic
@@ -39,13 +39,19 @@ def held():
         return state["step"] >= int(open(hold).read() or 0)
     except FileNotFoundError:
         return False
-while state["step"] < steps:
+def last():
+    try:
+        return min(steps, int(open(os.path.join(side, "finish")).read()))
+    except (FileNotFoundError, ValueError):
+        return steps
+while state["step"] < last():
     while held():
         open(os.path.join(side, "holding-%d" % state["step"]), "w").close()
         time.sleep(0.01)
     time.sleep(float(os.environ.get("STEP_S", "0")))
     step = state["step"] + 1
     state = {"step": step, "sum": hashlib.sha256(("%s %d" % (state["sum"], step)).encode()).hexdigest()}
+    say("step")
     print("step %d/%d loss %.4f" % (step, steps, 1.0 / step), flush=True)
     if step % EVERY == 0:
         path = os.path.join(shelf, "step-%06d.json" % step)
@@ -82,8 +88,7 @@ class Mover:
 
     def add(self, name: str, box: SshBox, *words: str) -> None:
         """Put a box into the book."""
-        done = self.person.lease("box", "add", name, pasted(box), *words)
-        assert done.code == 0, done.said
+        add_box(self.person, name, box, *words)
 
     def add_local(self, name: str) -> None:
         """Put a folder of this machine into the book as a box."""
@@ -112,8 +117,22 @@ class Mover:
 
     def starts(self) -> List[int]:
         """List the steps at which trainers began, in order."""
-        lines = (self.side / "diary").read_text().splitlines() if (self.side / "diary").exists() else []
-        return [int(line.split()[1]) for line in lines if line.startswith("start")]
+        return [step for what, step in self.diary() if what == "start"]
+
+    def diary(self) -> List[Tuple[str, int]]:
+        """List what the trainers did, each with its step."""
+        path = self.side / "diary"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [(line.split()[0], int(line.split()[1])) for line in lines if len(line.split()) == 3]
+
+    def reached(self) -> int:
+        """Return the step that the newest trainer has reached."""
+        return next((step for _, step in reversed(self.diary())), 0)
+
+    def finish_at(self, step: int) -> None:
+        """Let the trainer end after this step."""
+        write_atomic(str(self.side / "finish"), b"%d" % step)
+        self.release()
 
     def result(self) -> Dict[str, Any]:
         """Read the verified result at home."""
@@ -124,6 +143,12 @@ class Mover:
         """Read the receipt at home."""
         found = sorted((self.person.project / "lease-results" / "export").glob("mover-*/receipt.json"))
         return dict(json.loads(found[-1].read_text()))
+
+
+def add_box(person: Front, name: str, box: SshBox, *words: str) -> None:
+    """Put a box into a person's book."""
+    done = person.lease("box", "add", name, pasted(box), *words)
+    assert done.code == 0, done.said
 
 
 def events(box: SshBox, *kinds: str) -> List[Dict[str, Any]]:
@@ -139,7 +164,9 @@ def local_events(root: Path, *kinds: str) -> List[Dict[str, Any]]:
     return [event for event in found if not kinds or event["k"] in kinds]
 
 
-def keep(place: Path, run: str, step: int, epoch: int = 1, made_unix: Optional[float] = None) -> Kept:
+def keep(
+    place: Path, run: str, step: int, epoch: int = 1, made_unix: Optional[float] = None, cell: str = "main"
+) -> Kept:
     """Publish a state in a refuge as the box's copier does: claim, files, manifest, pointer."""
     place.mkdir(parents=True, exist_ok=True)
     folder = FolderPlace(str(place))
@@ -147,8 +174,8 @@ def keep(place: Path, run: str, step: int, epoch: int = 1, made_unix: Optional[f
     data = json.dumps(sums(step)[step]).encode()
     file = StateFile("step-%06d.json" % step, len(data), hashlib.sha256(data).hexdigest())
     made = time.time() if made_unix is None else made_unix
-    state = State(run, "main", epoch, "far", 1, step, step, round(made, 3), made, "file", "checkpoints", (file,))
+    state = State(run, cell, epoch, "far", 1, step, step, round(made, 3), made, "file", "checkpoints", (file,))
     kept = put_state(folder, state, lambda one: io.BytesIO(data))
     pointer = Pointer(epoch, kept.id, kept.manifest_sha256, step, state.made_unix, state.copied_unix)
-    put_pointer(folder, run, "main", pointer)
+    put_pointer(folder, run, cell, pointer)
     return kept

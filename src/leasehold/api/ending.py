@@ -187,10 +187,11 @@ def _with_api(home: Home, lease: Lease) -> Landlord | None:
     api = any(verb.by == "api" for verb in profile.verbs)
     if profile.landlord == "simulated" and lease.box != LOCAL or not (api or profile.landlord == "simulated"):
         return None
-    from leasehold.platforms.catalog import landlord_named
+    from leasehold.lifecycle.ending.parking import landlord_of
     from leasehold.rehearsal.landlord import SimulatedLandlord
 
-    return landlord_named(profile.landlord, lease) if api else SimulatedLandlord()
+    asked = next((verb for verb in profile.verbs if verb.by == "api"), None)
+    return landlord_of(home, lease, asked) if asked is not None else SimulatedLandlord()
 
 
 def lease_named(home: Home, word: str) -> Lease:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,13 @@ from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
 
 if TYPE_CHECKING:
-    from leasehold.lifecycle.records.orders import AdoptOrder, RunOutcome
+    from leasehold.lifecycle.machine.box import Box
+    from leasehold.lifecycle.move.moving import Moving
+    from leasehold.lifecycle.records.orders import AdoptOrder, MoveOrder, RunOrder, RunOutcome
     from leasehold.model.run.note import Report
     from leasehold.model.run.verdict import Verdict
+
+_BY_PERSON = "a person says on a terminal that a silent box is gone; or close its lease: lease down BOX --stopped"
 
 
 @dataclass(frozen=True)
@@ -160,3 +164,47 @@ def forget(home: Home, word: str) -> dict[str, str]:
 
     record = let_go(home, word)
     return {"run": record.run, "state": record.state, "home": record.home_since}
+
+
+def move(home: Home, order: MoveOrder, report: Report) -> RunOutcome:
+    """Move a run to another box with its newest state, and follow it there; the identical call continues."""
+    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.lifecycle.move.move_run import move_run
+
+    if order.platform or order.to.startswith("ssh:"):
+        from leasehold.lifecycle.box.platform_choice import settle
+
+        settle(home, order.to, order.platform, report)
+    return move_run(home, order, find_box(home, order.to, root=order.root), _ask, report)
+
+
+def rehearse(home: Home, order: MoveOrder, report: Report) -> dict[str, Any]:
+    """Return what a move would resume from and lose; every byte of that state is read, nothing is changed."""
+    from leasehold.lifecycle.machine.box import find_box
+    from leasehold.lifecycle.move.rehearse import rehearse as walk
+
+    return walk(home, order, find_box(home, order.to, root=order.root), _moving(), report)
+
+
+def running_on(home: Home, order: RunOrder, box: Box | None, report: Report) -> RunOutcome:
+    """Run a job with what it did on other boxes before; a box that breaks is left for the job's next candidate."""
+    from leasehold.lifecycle.move.leave_broken import run_and_leave
+
+    return run_and_leave(home, bringing(order), box, _ask, report)
+
+
+def bringing(order: RunOrder) -> RunOrder:
+    """Return the order of `lease run` with what fetches the run's work from the boxes where it was before."""
+    return order if order.bring is not None else replace(order, bring=_moving())
+
+
+def _moving() -> Moving:
+    from leasehold.lifecycle.move.moving import Moving
+
+    return Moving(_ask)
+
+
+def _ask(question: str) -> str:
+    from leasehold.lifecycle.approval.phrase import terminal_ask
+
+    return terminal_ask(question, _BY_PERSON)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.lifecycle.home.home import Home
 
-from .moving import bringing
+from .front import bringing
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.records.orders import RunOrder

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 def main(argv: List[str]) -> int:
     """Dispatch; each entry point imports its own modules, so that keeper and caretaker stay small."""
-    door = argv[0] if argv else ""
+    door = (argv or [""])[0]
     os.umask(0o077)  # whichever process started us: a log may hold a secret until it is scrubbed
-    if door == "serve" and len(argv) == 2:
+    if door == "serve" and len(argv) in (2, 3):
         with unhinted():
             from leasehold.caretaker.wire.connection import serve
 
             from .routes import OPERATIONS
 
-        return serve(argv[1], OPERATIONS)
+        return serve(argv[1], OPERATIONS, checked=argv[2:] == ["checked"])
     if door == "care" and len(argv) in (2, 4):
         with unhinted():
             from leasehold.caretaker.run.run_folder import folder_at
@@ -66,7 +66,7 @@ def main(argv: List[str]) -> int:
         "usage: serve ROOT | care RUN [DETACH RESUME_BY] | keep RUN CELL ATTEMPT | ready RUN CELL ATTEMPT"
         " | judge RUN CELL ATTEMPT | seal RUN CELL | occupants RUN CELL | prune-scratch RUN CELL | refuge RUN"
         " | settle COMMAND… | fetch RUN | pull RUN | copy RUN | revive RUN | nag RUN | notice"
-        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | tell RUN | whoami\n"
+        " | enter RUN CELL [COMMAND…] | task RUN SUBMISSION [BY LEAD_S WALL_S] | pod RUN | tell RUN | whoami\n"
     )
     return 64
 
@@ -121,6 +121,11 @@ def _for_run(door: str, path: str) -> int:
     from leasehold.caretaker.run.run_folder import folder_at
 
     folder = folder_at(path)
+    if door == "pod":
+        from leasehold.caretaker.kubernetes.pod import pod
+
+        os.chdir("/")
+        return pod(folder, os.environ)
     if door == "revive":
         from leasehold.caretaker.requests.revive import revive
 
@@ -142,7 +147,7 @@ def _for_run(door: str, path: str) -> int:
     return (download_worker.fetch if door == "fetch" else download_worker.pull)(folder)
 
 
-_OF_A_RUN = ("fetch", "pull", "copy", "publish", "refuge", "revive")
+_OF_A_RUN = ("pod", "fetch", "pull", "copy", "publish", "refuge", "revive")
 
 
 def _tell(door: str, words: List[str]) -> int:

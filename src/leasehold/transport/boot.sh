@@ -34,6 +34,6 @@ if [ -x "$P" ]; then :; else P=;
 fi;
 if [ -z "$P" ]; then echo "$hello nopython"; exit 3; fi;
 D="$R/caretaker/$parcel";
-if [ -f "$D/__main__.py" ]; then echo "$hello ready"; exec "$P" -I -S "$D/__main__.py" serve "$R"; fi;
+if [ -f "$D/__main__.py" ]; then echo "$hello ready"; exec "$P" -I -S "$D/__main__.py" serve "$R" "$verb"; fi;
 echo "$hello need";
-exec "$P" -I -S -c "import sys; exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))" "$hello" "$R" "$parcel" "$size"
+exec "$P" -I -S -c "import sys; exec(sys.stdin.buffer.read(int(sys.stdin.buffer.readline())))" "$hello" "$R" "$parcel" "$size" "$verb"

@@ -69,7 +69,11 @@ class Wire:
         self.heard_bytes = 0  # in answers, as transferred
         self._heard = _Heard()
         try:
-            self._early = _handshake(Ear(self._link, transport, limits), root, python_hint, patience_s)
+            checked = getattr(transport, "checked", False)
+            far = (root, python_hint, "checked" if checked else "serve")
+            self._early = _handshake(Ear(self._link, transport, limits), far, patience_s)
+            if checked:
+                self._link, self._early = _in_records(self._link, self._early, transport.name), b""
             if isinstance(transport, CalledAhead):
                 transport.note_answer()
         except BaseException:
@@ -276,10 +280,17 @@ def ask_status(
     return [(int(age), text) for age, _, text in parts if _AGE.match(age)]
 
 
-def _handshake(ear: Ear, root: str, python_hint: str, patience_s: float) -> bytes:
+def _in_records(link: Link, early: bytes, name: str) -> Link:
+    from .exec.checked_link import CheckedLink  # ssh and local streams need none
+
+    return CheckedLink(link, early, name)
+
+
+def _handshake(ear: Ear, far: tuple[str, str, str], patience_s: float) -> bytes:
     """Start the conversation; return what the far end sent after its handshake."""
+    root, python_hint, verb = far
     built = parcel.build()
-    nonce = greet(ear.link, root, python_hint, built)
+    nonce = greet(ear.link, root, python_hint, built, verb)
     verdict = ear.hello(nonce, patience_s)
     if verdict == "need":
         program = parcel.unpacker()

@@ -1,4 +1,4 @@
-"""Houses with a real sshd: each rented box has a home and a volume; a stop empties what stops do not keep."""
+"""Houses with a real sshd: each rented box has a home and a volume; a stop empties what the platform's facts say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from leasehold.facts import profiles
+from leasehold.model.platform.profile import YES, Profile
 from tests.fakes.landlords.world import FakeBox
 from tests.support.sshd import SshBox, free_port
 
@@ -24,10 +26,14 @@ class RealClock:
 
 
 class SshdHouses:
-    """Starts an sshd for each box; `volumes/ID` outlives a stop, the home folder does not."""
+    """Starts an sshd for each box; whether its home outlives a stop is a fact of its platform, the volume always does.
 
-    def __init__(self, folder: Path, *, keeps_volume: bool = True) -> None:
+    For landlords that tell a port: Lambda and Paperspace tell an address only, and port 22 is not ours to take.
+    """
+
+    def __init__(self, folder: Path, *, keeps_volume: bool = True, platform: str = "runpod") -> None:
         self.folder = folder
+        self.keeps_home = _keeps_home(profiles.load(platform))
         self.keeps_volume = keeps_volume  # False: survival is wrong on purpose
         self.boxes: dict[str, SshBox] = {}
 
@@ -43,25 +49,28 @@ class SshdHouses:
         house = known or SshBox(place)
         house.home.mkdir(parents=True, exist_ok=True)
         self.workspace.mkdir(parents=True, exist_ok=True)
-        (place / "client_key.pub").write_text(box.more["env"].get("PUBLIC_KEY", "") + "\n")
+        (place / "client_key.pub").write_text(box.public_key + "\n")
         house.port = free_port(house.port)
         house.start()
         self.boxes[box.id] = house
         return "127.0.0.1", house.port
 
     def stop(self, box: FakeBox) -> None:
-        """Kill everything on it; its home is emptied, its volume is kept."""
+        """Kill everything on it; what does not outlive a stop is emptied."""
         house = self.boxes.get(box.id)
         if house is None:
             return
         house.close()
-        shutil.rmtree(house.home, ignore_errors=True)
+        if not self.keeps_home:
+            shutil.rmtree(house.home, ignore_errors=True)
         if not self.keeps_volume:
             shutil.rmtree(self.workspace, ignore_errors=True)
 
     def destroy(self, box: FakeBox) -> None:
         """Kill it and empty all of it."""
         self.stop(box)
+        if box.id in self.boxes:
+            shutil.rmtree(self.boxes[box.id].home, ignore_errors=True)
         shutil.rmtree(self.workspace, ignore_errors=True)
 
     def close(self) -> None:
@@ -70,10 +79,16 @@ class SshdHouses:
             house.close()
 
 
+def _keeps_home(profile: Profile) -> bool:
+    """Return whether the disk that holds the home folder outlives a stop."""
+    homes = {"/", "/root", "~"}
+    return any(tier.survives_stop == YES for tier in profile.tiers if homes & {tier.path, *tier.also})
+
+
 @contextlib.contextmanager
-def sshd_houses(folder: Path, *, keeps_volume: bool = True) -> Iterator[SshdHouses]:
+def sshd_houses(folder: Path, *, keeps_volume: bool = True, platform: str = "runpod") -> Iterator[SshdHouses]:
     """Give houses, and end whatever runs in them."""
-    houses = SshdHouses(folder, keeps_volume=keeps_volume)
+    houses = SshdHouses(folder, keeps_volume=keeps_volume, platform=platform)
     try:
         yield houses
     finally:

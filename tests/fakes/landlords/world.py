@@ -102,6 +102,7 @@ class Faults:
     lose_creates: list[bool] = field(default_factory=list)  # the next creates get no answer; True: a box was made
     lose_acts: list[bool] = field(default_factory=list)  # the same for acts
     too_fast: list[float | None] = field(default_factory=list)  # the next answers are 429; the number: Retry-After
+    odd_made: bool = False  # creates succeed with an answer that nobody can read
     refuse_creates: int = 0  # no capacity although it was offered
     no_cards: bool = False  # boxes come with zero cards
     no_ssh: bool = False  # no address ever appears

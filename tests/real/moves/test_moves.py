@@ -182,6 +182,30 @@ def test_of_two_homes_that_move_a_run_exactly_one_wins(
     mover.release()
 
 
+def test_a_cell_of_a_silent_box_goes_on_from_its_newest_state(
+    mover: Mover, boxes: dict[str, SshBox], refuge: Path
+) -> None:
+    job = json.loads((mover.person.project / "lease.yaml").read_text())
+    job["cells"] = {"list": [{"name": name, "n": number} for number, name in enumerate(("one", "two"))]}
+    mover.person.job(**job)
+    mover.hold(27)
+    done = mover.person.lease("run", "--on", "a,b", "--detach", *NO_SMOKE)
+    assert done.code == 0, done.said
+    assert eventually(lambda: [step for _, step in mover.diary()].count(27) == 2), mover.diary()
+    (part,) = (path.name for path in (boxes["a"].home / ".leasehold" / "active").glob("mover-*"))
+    (cell,) = {str(event["cell"]) for event in events(boxes["a"], "attempt_started")}
+    keep(refuge, part, 20, cell=cell)
+    boxes["a"].close()
+    shutil.rmtree(boxes["a"].home)
+    mover.release()
+    done = mover.person.lease("run", "--on", "a,b", "--move-after", "1s", *NO_SMOKE)
+    assert sorted(mover.starts()) == [0, 0, 20], done.said
+    (resumed,) = events(boxes["b"], "resumed_from")
+    assert (resumed["cell"], resumed["run"], resumed["step"]) == (cell, part, 20)
+    found = sorted((mover.person.project / "lease-results" / "export").glob("mover-*/cells/*/result.json"))
+    assert [json.loads(path.read_text()) for path in found] == [sums(STEPS)[STEPS]] * 2, done.said
+
+
 def _become_another_home(person: Front) -> None:
     import sqlite3
 

@@ -1,4 +1,4 @@
-"""A box whose hardware fails: nothing we print promises that another box goes on where this one stopped."""
+"""A box whose hardware fails: a move to another one goes on where this one stopped, and that is what we print."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ for n in range(last + 1, 7):
         sys.exit(1)
 json.dump({"from": last}, open(os.path.join(out, "result.json"), "w"))
 """
-AT_ZERO = "on another box the run starts at step 0 unless "
+MOVES = "continues it on another one, from its newest whole state"
 
 
 @pytest.fixture
@@ -44,20 +44,34 @@ def broken(me: Front, root: Path) -> tuple[str, str]:
     return run, done.said
 
 
-def test_leaving_a_box_is_advised_with_what_it_costs(me: Front, tmp_path: Path) -> None:
+def test_leaving_a_box_is_advised_with_the_command(me: Front, tmp_path: Path) -> None:
     run, said = broken(me, tmp_path / "one")
-    out = tmp_path / "one" / "active" / run / "out" / "main"
-    assert "resume on another" not in said and "resume there" not in said
-    assert f"{AT_ZERO}its checkpoint is copied there by hand" in said
-    assert f"{AT_ZERO}{out} is copied there by hand: lease run handbook {run} says how" in said
+    assert f"leave this box: lease move {run} --to BOX {MOVES}" in said
 
 
-def test_the_doctor_does_not_promise_that_another_box_resumes(me: Front, tmp_path: Path) -> None:
+def test_the_doctor_advises_the_move(me: Front, tmp_path: Path) -> None:
     run, _ = broken(me, tmp_path / "one")
     (finding, *_) = json.loads(me.lease("doctor", run, "--json").out)["findings"]
     assert finding["class"] == "hardware"
-    assert AT_ZERO in finding["action"] and "step 0" in finding["fix"]
-    assert "resume there" not in finding["fix"]
+    assert MOVES in finding["action"]
+
+
+def test_what_a_broken_run_wrote_moves_though_its_job_names_no_checkpoint(me: Front, tmp_path: Path) -> None:
+    run, _ = broken(me, tmp_path / "one")
+    moved = me.lease("move", run, "--to", "local", "--root", str(tmp_path / "two"))
+    assert moved.code == 0, moved.said
+    assert "  | step 4/6" in moved.said and "  | step 1/6" not in moved.said
+    assert "everything in $LEASE_OUT" in moved.said
+
+
+def test_candidates_are_moved_to_without_being_asked(me: Front, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert me.lease("box", "add", name, "local", "--root", str(tmp_path / name)).code == 0
+    me.job(candidates=["one", "two"])
+    done = me.lease("run")
+    assert done.code == 0, done.said
+    assert "one broke; two is a candidate too" in done.said
+    assert "  | step 4/6" in done.said
 
 
 def test_another_box_starts_at_step_0(me: Front, tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_a_killed_move_continues_by_the_identical_command(mover: Mover, event: s
 
 def killed_at(person: Front, event: str, phase: str, *words: str) -> None:
     """Type a command and kill it at a moment."""
-    aim = person.folder / ("aim-%s-%s" % (event, phase))
+    aim = person.folder / f"aim-{event}-{phase}"
     aim.mkdir()
-    environment = {**person.environment, "LEASEHOLD_PAUSE": "%s:%s:%s" % (aim, event, phase)}
+    environment = {**person.environment, "LEASEHOLD_PAUSE": f"{aim}:{event}:{phase}"}
     said = person.folder / "killed"
     with said.open("wb") as file:
         child = subprocess.Popen(

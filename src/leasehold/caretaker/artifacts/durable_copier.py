@@ -20,8 +20,8 @@ from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files import manifest
 from leasehold.kit.files.atomic import fsync_folder, read_json, read_small, write_all, write_atomic, write_json
 from leasehold.kit.files.paths import open_below
-from leasehold.kit.files.read_back import LAG_S, forget_cached, sha256_of, size_of, wait_for
 from leasehold.kit.files.sha256 import blocks, hash_blocks
+from leasehold.kit.refuge.read_back import LAG_S, forget_cached, sha256_of, size_of, wait_for
 from leasehold.kit.testing.kill_points import pause_at
 
 from .durable_watch import target_of

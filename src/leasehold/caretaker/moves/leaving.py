@@ -45,7 +45,9 @@ def leave(folder: RunFolder, plan: Mapping[str, Any], cell: str, by: Leaver, tic
     job = plan.get("job", {})
     pattern = str((job.get("checkpoint") or {}).get("path") or "").strip("/")
     out = folder.out(cell)
-    found = in_order(candidates(out, pattern)) if pattern and os.path.isdir(out) else []
+    if not pattern:
+        return _all_of(folder, cell, list(job.get("scratch") or ()), by, tick)
+    found = in_order(candidates(out, pattern)) if os.path.isdir(out) else []
     torn: List[str] = []
     for place, one in enumerate(found[:_MOST_TORN]):
         why = why_torn(out, one, found[place + 1] if place + 1 < len(found) else None, by)
@@ -112,6 +114,20 @@ def _left(
     dropped = own | others | _matched(out, scratch)
     beside = [path for path in _plain_files(out) if path not in dropped]
     return Left(state, tuple(_hashed(out, "", path, tick) for path in beside), torn)
+
+
+def _all_of(folder: RunFolder, cell: str, scratch: List[str], by: Leaver, tick: Tick) -> Optional[Left]:
+    """Take every file: the job names no checkpoint, so any of them may be what the trainer loads."""
+    out = folder.out(cell)
+    dropped = _matched(out, scratch)
+    paths = [path for path in _plain_files(out) if path not in dropped] if os.path.isdir(out) else []
+    if not paths:
+        return None
+    made = max(os.lstat(os.path.join(out, path)).st_mtime for path in paths)
+    files = tuple(_hashed(out, "", path, tick) for path in paths)
+    now = round(time.time(), 3)
+    state = State(folder.run, cell, by.epoch, by.box, by.attempt, None, 0, round(made, 3), now, "everything", "", files)
+    return Left(state, (), ())
 
 
 def _below(root: str, path: str) -> str:

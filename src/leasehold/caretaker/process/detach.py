@@ -7,6 +7,7 @@ import subprocess
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
+from leasehold.kit.files.atomic import write_atomic, write_json
 from leasehold.kit.files.canonical_json import sha256
 
 _READY_TIMEOUT_S = 20.0  # Python may start slowly from a network disk, or on a busy box
@@ -65,10 +66,24 @@ def _by_systemd(argv: List[str], name: str) -> _Started:
     return _Started(_ask(["systemd-run", "--user", "--quiet", "--collect", "--unit", unit, "--", *argv]))
 
 
+def _by_pod(argv: List[str], name: str) -> _Started:
+    """Order it from process 1 of the pod; a reader pod has no such process and may only end what a stop asked for."""
+    if os.environ.get("LEASE_POD_ROLE") == "reader":
+        if os.path.exists(os.path.join(name, "stop.json")):
+            return _by_setsid(argv, name)
+        return _Started("this pod only reads the volume; the identical lease run starts the job's own pod again")
+    pods = os.path.join(name, "pods")
+    os.makedirs(pods, exist_ok=True)
+    write_json(os.path.join(pods, "order.json"), {"argv": argv})
+    write_atomic(os.path.join(pods, "entry"), ("%s\n%s\n" % (argv[0], argv[3])).encode())
+    return _Started()
+
+
 _STARTERS: Dict[str, Callable[[List[str], str], _Started]] = {
     "setsid": _by_setsid,
     "tmux": _by_tmux,
     "systemd": _by_systemd,
+    "k8s-job": _by_pod,
 }
 
 

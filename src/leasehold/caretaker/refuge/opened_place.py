@@ -7,9 +7,9 @@ from typing import Any, Callable, Dict, List, NamedTuple
 from leasehold.caretaker.artifacts.durable_copier import why_not
 from leasehold.caretaker.run.run_folder import RunFolder
 from leasehold.kit.files.atomic import read_json
-from leasehold.kit.files.read_back import LAG_S
 from leasehold.kit.refuge.folder_place import FolderPlace
 from leasehold.kit.refuge.place import REFUSED, UNREACHABLE, Place, PlaceError
+from leasehold.kit.refuge.read_back import LAG_S
 
 DURABLE, HOME, NONE = "durable", "home", "none"
 EVERY_S, KEEP = 600.0, 2

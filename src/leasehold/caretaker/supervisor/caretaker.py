@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Optional, Type
 from leasehold.caretaker.attempt.keeper import Wakeups
 from leasehold.caretaker.attempt.platform_shell import hook_failed, say_hook
 from leasehold.caretaker.failure import disk_gate
+from leasehold.caretaker.kubernetes.epoch import fence_of
 from leasehold.caretaker.monitor.quick_look import worth_a_look
 from leasehold.caretaker.process.locks import HeldLock, Superseded, wait_lock
 from leasehold.caretaker.run import disk_reserve
@@ -69,8 +70,8 @@ def care(folder: RunFolder, detach: str = "", resume_by: str = "") -> int:
         return 1
     caretaker = Caretaker(folder, plan)
     caretaker.tenure = HeldLock(folder.caretaker_lock, lock)
-    caretaker.open(sign(lock), detach, resume_by)
     try:
+        caretaker.open(sign(lock), detach, resume_by)
         caretaker.live()
     except Superseded:  # our lock's file was deleted, and another caretaker holds the new one
         if is_made(caretaker, "patrol"):
@@ -109,15 +110,13 @@ class Caretaker:
     def __init__(self, folder: RunFolder, plan: Dict[str, Any]) -> None:
         self.folder = folder
         self.plan = plan
+        self.fence = fence_of(folder, os.environ)
         self.signals = Wakeups()
         self.journal = Journal(folder.journal, self.follow)
         self.run: RunState = fold(self.journal.events)
         self.adopts = folder.respawns and adopt_orphans()
         self.scrubber = Scrubber(folder)
-        self.beat_at = _DUE
-        self.money_at = 0.0
-        self.reserve_at = 0.0
-        self.refuge_at = _DUE
+        self.beat_at, self.money_at, self.reserve_at, self.refuge_at = _DUE, 0.0, 0.0, _DUE
         self.attempts = self.keeps(folder, plan, self.note, self.scrubber.finish)
         self.chain = Chain(folder, plan, self.note)
         self.preemption = Preemption(folder, plan, self.note)
@@ -197,6 +196,7 @@ class Caretaker:
         """Journal an event and fold it in; a full disk gives up its reserve for it."""
 
         def write() -> None:
+            self.fence()  # raises Superseded once a later pod took the run over
             fold([self.journal.append(kind, **self.scrubber.tree(data))], into=self.run)
 
         disk_reserve.with_room(self.folder, write)

@@ -109,12 +109,14 @@ class Recovery:
 
     def _given_up(self, name: str, cell: CellState) -> str:
         said = "%s; %s: %s" % (failure(cell), cell.klass.replace("_", "-"), cell.because)
+        if cell.verdict == "oom" and self.plan.get("engine") == "kubernetes":
+            return said + "; raise kubernetes.memory and run it again"
         if cell.verdict == "oom" and self.plan.get("engine") == "slurm":
             asked = os.environ.get("SLURM_MEM_PER_NODE")
             return said + "; raise slurm.mem%s and run it again" % (", now %s MiB," % asked if asked else "")
         if cell.remedy == remedies.RENT_AGAIN:
             on_slurm = self.plan.get("engine") == "slurm"
-            return "%s; %s" % (said, remedies.leaving(on_slurm, self.folder.out(name), self.folder.run))
+            return "%s; %s" % (said, remedies.leaving(on_slurm, self.folder.run))
         if cell.remedy == remedies.ASK:
             return "%s; %s" % (said, disk_gate.say_need(self.folder, self.plan, name, cell.largest_bytes))
         return said

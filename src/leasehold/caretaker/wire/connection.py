@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import queue
 import sys
@@ -22,6 +23,7 @@ _BODY_FRAMES = 64
 _FINISH_S = 1.0
 _HAS_WRITEV = hasattr(os, "writev")  # PyPy has none
 _MOST_PARTS = 512  # the system takes 1024 at once
+_CHECKED_BYTES = 256 << 10
 _GARBAGE = 100_000  # a list of ten thousand files is none, and searching it takes long
 
 
@@ -161,8 +163,46 @@ class Connection:
             request.answered.set()
 
 
-def serve(root: str, operations: Dict[str, Operation]) -> int:
-    """Speak the protocol on stdin and stdout."""
+class CheckedConnection(Connection):
+    """A connection over a stream that may damage bytes: what it sends travels in checked records."""
+
+    def __init__(self, root: str, reader: BinaryIO, writer: BinaryIO) -> None:
+        from leasehold.kit.wire.checked_stream import CheckedReader, CheckedWriter  # only for `kubectl exec`
+
+        out = writer.fileno()
+        self._records = CheckedWriter(lambda data: write_all(out, memoryview(data)))
+        threading.Thread(target=self._records.beat_for_ever, daemon=True).start()
+        checked = io.BufferedReader(CheckedReader(reader.fileno()), _CHECKED_BYTES)
+        super().__init__(root, checked, writer)
+
+    def send(self, *parts: bytes) -> None:
+        """Send complete frames, one sender at a time."""
+        with self._lock:
+            self._records.send(parts)
+
+    def send_file(self, head: bytes, fd: int, span: Tuple[int, int]) -> int:
+        """Send a frame's head and a range of a file; zeros stand for what the file lost."""
+        (offset, count), sent = span, 0
+        with self._lock:
+            self._records.send([head])
+            while sent < count:
+                block = os.pread(fd, min(_CHECKED_BYTES, count - sent), offset + sent)
+                if not block:
+                    break
+                self._records.send([block])
+                sent += len(block)
+            if sent < count:
+                self._records.send([bytes(count - sent)])
+        return sent
+
+    def finish(self, limit_s: float) -> None:
+        """Let running requests end, then say that nothing follows."""
+        super().finish(limit_s)
+        self._records.bye()
+
+
+def serve(root: str, operations: Dict[str, Operation], checked: bool = False) -> int:
+    """Speak the protocol on stdin and stdout; checked: over a stream that may damage bytes."""
     import gc
 
     if hasattr(gc, "set_threshold"):  # PyPy's collector has none
@@ -171,7 +211,8 @@ def serve(root: str, operations: Dict[str, Operation]) -> int:
     os.dup2(2, 1)  # a stray print must not land between frames
     widen(writer.fileno())  # to sshd
     _close_to_others(os.path.join(root, "active"))
-    connection = Connection(root, sys.stdin.buffer, writer)
+    kind = CheckedConnection if checked else Connection
+    connection = kind(root, sys.stdin.buffer, writer)
     connection.run(operations)
     connection.finish(_FINISH_S)
     return 0

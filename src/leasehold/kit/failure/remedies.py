@@ -56,14 +56,11 @@ def choose(ended: Ended) -> Remedy:
     return _again(ended)
 
 
-def leaving(cluster: bool = False, saved: str = "its checkpoint", run: str = "RUN") -> str:
-    """Return what to do about a broken machine; Leasehold does not move a run to another box."""
+def leaving(cluster: bool = False, run: str = "RUN") -> str:
+    """Return what to do about a broken machine."""
     if cluster:
         return "use another node (slurm: flags: [--exclude=NODE]); the run folder is on the cluster's shared disk"
-    return (
-        "leave this box; on another box the run starts at step 0 unless %s is copied there by hand: "
-        "lease run handbook %s says how" % (saved, run)
-    )
+    return "leave this box: lease move %s --to BOX continues it on another one, from its newest whole state" % run
 
 
 def wait_s(tries: int) -> float:

@@ -11,9 +11,9 @@ from typing import BinaryIO, Callable, Iterator, Optional, Tuple
 
 from leasehold.kit.files.atomic import fsync_folder, write_all
 from leasehold.kit.files.paths import UnsafePath, check_relative, open_below
-from leasehold.kit.files.read_back import forget_cached, size_of, wait_for
-from leasehold.kit.files.read_back import sha256_of as hash_on_disk
 from leasehold.kit.files.sha256 import blocks, hash_blocks, new_sha256
+from leasehold.kit.refuge.read_back import forget_cached, size_of, wait_for
+from leasehold.kit.refuge.read_back import sha256_of as hash_on_disk
 from leasehold.kit.testing.kill_points import pause_at
 
 from .folder_errors import placed

@@ -128,14 +128,16 @@ def _elsewhere(facts: Facts, place: Facts, state: Facts) -> List[str]:
         return [*title, "Another node goes on from the checkpoint: the run folder is on the cluster's shared disk."]
     found = _NAME.match(str(facts["run"]))
     if not found or not facts.get("elsewhere"):
-        return [*title, "A run is not moved: on another box its cells start at step 0."]
+        return [*title, "Its cells move by themselves: lease run --on BOX,OTHER gives them to the boxes that answer."]
     fresh = "%s-%d" % (found[1], int(found[2] or 0) + 1)
     out = "~/.leasehold/active/%s/out" % fresh
     pack = _from_here(facts, "tar cf - -C %s ." % _q(place, "out"))
     return [
         *title,
-        "A run is not moved: on another box it starts at step 0, unless its checkpoint is copied there by hand before",
-        "the launch. It lies below %s. The run there is called" % _code("%s/out" % place["folder"]),
+        "`lease move %s --to OTHER` stops it here and goes on there from its newest state." % facts["run"],
+        "",
+        "Without a home that knows it: another run there continues from its files, copied before its launch.",
+        "They lie below %s. The run there is called" % _code("%s/out" % place["folder"]),
         "`%s`, unless `lease status` lists that name already (then count on). Our folder there is" % fresh,
         "`~/.leasehold`, or the `root` that `lease box show OTHER` prints. Stop the run here first.",
         "",

@@ -50,7 +50,7 @@ def refuse_unserved(profile: Profile, address: str) -> None:
 
     A profile that extends the simulated rental is that machine too, whatever its `reached` states.
     """
-    if not address.startswith(SSH) or (profile.reached != "here" and profile.landlord != "simulated"):
+    if not address.startswith(SSH) or (profile.reached == "ssh" and profile.landlord != "simulated"):
         return
     raise UserError(
         "box.platform_here",

@@ -37,6 +37,7 @@ from .lease_notes import note_reached
 
 PATIENCE_S = 15.0
 _FRESH_S = 2
+_OVER = ("finished", "failed", "stopped")
 _SHUTDOWN_S = 120  # seconds that a box may still answer after a stop was requested
 _TURNED_AWAY_S = (0.5, 1.0, 2.0, 4.0)
 
@@ -53,6 +54,9 @@ def refresh(home: Home, records: list[RunRecord], patience_s: float = PATIENCE_S
     leases = [lease for lease in leases_to_ask(home) if lease.id in wanted]
     off = {lease.box for lease in leases if not lease.open}  # these are not expected to answer
     boxes = _boxes(home, leases, patience_s)
+    live = {record.lease for record in records if record.state not in _OVER}
+    for box in boxes.values():
+        box.rest = {lease.id for lease in box.leases} - live
     calls = [Call(name, box.gateway, box.ask) for name, box in boxes.items()]
     silent: dict[str, str] = {}
     open_calls = len(calls)
@@ -93,6 +97,7 @@ class _Box:
     clusters: dict[str, Box] = field(default_factory=dict)  # by lease: such a query must gather first
     links: list[Link | Engine] = field(default_factory=list)
     left: bool = False
+    rest: set[str] = field(default_factory=set)  # leases whose runs are all over: their pod may be gone
 
     def gateway(self) -> str:
         """Return the gateway of its connection."""
@@ -128,7 +133,7 @@ class _Box:
             said = by_run(_patiently(lambda left_s: self._lines(lease.root, left_s), deadline))
             return self._gathered(lease, said)
         except LeaseholdError as error:
-            return error.message
+            return {} if error.code == "link.pod_over" and lease.id in self.rest else error.message
 
     def _gathered(self, lease: Lease, said: dict[str, dict[str, object]]) -> dict[str, dict[str, object]]:
         """Ask a cluster's scheduler through its login node: nothing there keeps the status up to date."""

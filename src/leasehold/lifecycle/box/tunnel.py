@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.errors import LinkError, UserError
 from leasehold.kit.text.safe_text import one_line
-from leasehold.transport.openssh import SshTransport
 
 if TYPE_CHECKING:
     from leasehold.lifecycle.machine.box import Box
@@ -36,13 +35,14 @@ class Panel:
 @contextmanager
 def tunnel(box: Box, far_port: int, near_port: int = 0) -> Iterator[int]:
     """Forward a local port to the box's loopback; yield the local port and close with the block."""
-    if not isinstance(box.transport, SshTransport):
+    forward = getattr(box.transport, "tunnel_argv", None)
+    if forward is None:
         yield far_port  # this machine: nothing to forward
         return
     near = near_port or free_port()
     _refuse_taken(near)
     child = subprocess.Popen(
-        box.transport.tunnel_argv(near, far_port), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        forward(near, far_port), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from leasehold.doctor.diagnose import diagnose
 from leasehold.doctor.finding import Diagnosis
 from leasehold.doctor.reading import read_log, read_stream
-from leasehold.errors import UserError
+from leasehold.errors import LinkError, UserError
 from leasehold.kit.events.table import describe
 from leasehold.kit.failure.catalogue import Book
 from leasehold.kit.failure.evidence import Context, from_readings
+from leasehold.kit.failure.suspects import ReadLog
 from leasehold.kit.failure.who_killed_it import NO_OOM
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
@@ -24,7 +25,7 @@ from leasehold.lifecycle.machine.leased_box import box_called
 from leasehold.lifecycle.results.home_copy import HomeCopy, seen_from
 from leasehold.model.lease.lease import RunRecord
 
-from .doctor_looks import name_interpreter, what_fills
+from .doctor_looks import cluster_events, name_interpreter, what_fills
 
 if TYPE_CHECKING:
     from leasehold.kit.wire.messages import CellSeen, RunSeen
@@ -52,11 +53,19 @@ def diagnose_run(home: Home, book: Book, word: str, context: Context) -> Diagnos
     record = books.find_run(home.ledger, word)
     lease = books.find_lease(home.ledger, record.lease)
     known = replace(context, platform=context.platform or lease.platform, values=_values(record))
-    engine = seen_from(home, record)
+    said = cluster_events(home, lease)
+    heard = [read_stream(book, "events of the cluster", iter([text.encode()])) for text in said]
+    known = replace(known, states=(*known.states, *said))
+    try:
+        engine = seen_from(home, record)
+    except LinkError:
+        if not heard:
+            raise
+        return diagnose(book, heard, known)  # its pod waits, or is gone with its volume: the cluster says why
     if isinstance(engine, HomeCopy):
         return _from_copy(engine, book, record, known)
     with engine:
-        return _from_box(engine, book, record, known)
+        return _from_box(engine, book, record, known, heard)
 
 
 def diagnose_box(home: Home, book: Book, name: str, context: Context) -> Diagnosis:
@@ -83,7 +92,7 @@ def _from_copy(copy: HomeCopy, book: Book, record: RunRecord, context: Context) 
     return replace(diagnose(book, logs, told), done=tuple(_done(events)), home_copy=copy.words)
 
 
-def _from_box(engine: Engine, book: Book, record: RunRecord, context: Context) -> Diagnosis:
+def _from_box(engine: Engine, book: Book, record: RunRecord, context: Context, heard: list[ReadLog]) -> Diagnosis:
     seen = engine.observe.look(record.run)
     root = str(engine.box.probe()["root"])
     logs = [
@@ -91,6 +100,7 @@ def _from_box(engine: Engine, book: Book, record: RunRecord, context: Context) -
         for cell, state in seen["cells"].items()
         if int(state.get("attempt", 0))
     ]
+    logs += heard
     events = [event for batch in engine.observe.events(record.run, 0, 0) for event in batch["events"]]
     stopped = seen.get("state") == "stopped"
     codes = [None if stopped and _is_ours(state) else _exit_code(state) for state in seen["cells"].values()]

@@ -6,13 +6,17 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.doctor.finding import Finding
-from leasehold.errors import BoxError
+from leasehold.errors import BoxError, LeaseholdError
 from leasehold.kit.text.safe_text import one_line
-from leasehold.model.lease.lease import RunRecord
+from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import way_to
+from leasehold.model.lease.box import K8S
+from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.values.units import say_bytes
 
 if TYPE_CHECKING:
@@ -24,6 +28,20 @@ _PYTHON = re.compile(r"\Apython3?(?= )")
 _LOOK_S = 5.0
 _DEEPEST = 6
 _MOSTLY = 0.5  # a folder with this share of its parent's contents is searched further
+
+
+def cluster_events(home: Home, lease: Lease) -> list[str]:
+    """Return what the cluster of an open lease says of its pods; nothing for other boxes, or without an answer."""
+    if not lease.box.startswith(K8S) or not lease.open:
+        return []
+    from leasehold.platforms.engines.kubernetes.pods import PodTransport
+
+    transport = way_to(home, lease.box)
+    assert isinstance(transport, PodTransport)
+    with suppress(LeaseholdError):
+        lines = transport.event_lines()
+        return ["".join(line + "\n" for line in lines)] if lines else []
+    return []
 
 
 def name_interpreter(found: Finding, engine: Engine, record: RunRecord, events: Sequence[Any]) -> Finding:

@@ -14,10 +14,10 @@ from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import Box, find_box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.sweep.report.find_runs import one_with_cell, runs_named
-from leasehold.model.lease.box import LOCAL, SSH
+from leasehold.model.lease.box import K8S, LOCAL, SSH
 from leasehold.model.lease.lease import RunRecord
 from leasehold.model.run.entered import Entered
-from leasehold.transport.openssh import SshTransport
+from leasehold.transport.process import LocalTransport
 
 _TO_FOLDER = "cd {folder} && exec {command}"
 _LOGIN = '"${SHELL:-/bin/sh}" -l'
@@ -29,7 +29,7 @@ def ssh(home: Home, word: str, words: Sequence[str], *, capture: bool) -> Entere
     text = " ".join(words)
     if record is not None:
         root = box.root or "~/.leasehold"
-        if not isinstance(box.transport, SshTransport):
+        if isinstance(box.transport, LocalTransport):
             root = str(home.box_root(box.name)) if not box.root else box.root
         folder = f"{_shell_path(root)}/active/{shlex.quote(record.run)}"
         text = _TO_FOLDER.format(folder=folder, command=f"sh -c {shlex.quote(text)}" if text else _LOGIN)
@@ -51,7 +51,7 @@ def enter(home: Home, word: str, cell: str, words: Sequence[str], *, capture: bo
 
 def _aim(home: Home, word: str) -> tuple[Box, RunRecord | None]:
     """Resolve a word: a box of the book or an address, else a run."""
-    named = word == LOCAL or word.startswith(SSH) or box_book.find(home.ledger, word) is not None
+    named = word == LOCAL or word.startswith((SSH, K8S)) or box_book.find(home.ledger, word) is not None
     if named:
         return find_box(home, word), None
     try:
@@ -69,8 +69,9 @@ def _shell_path(root: str) -> str:
 
 
 def _run(box: Box, command: str, where: str, *, capture: bool) -> Entered:
-    if isinstance(box.transport, SshTransport):
-        argv = box.transport.person_argv(command, terminal=sys.stdin.isatty() and not capture)
+    person_argv = getattr(box.transport, "person_argv", None)
+    if person_argv is not None:
+        argv = person_argv(command, terminal=sys.stdin.isatty() and not capture)
     else:
         argv = ["/bin/sh", "-c", command or f"exec {_LOGIN}"]
     env = {key: value for key, value in os.environ.items() if not key.startswith("LEASE_")}

@@ -14,9 +14,11 @@ from leasehold.ledger import books
 from leasehold.lifecycle.approval.approve import new_request
 from leasehold.lifecycle.approval.phrase import Ask, require_phrase
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.machine.leased_box import box_of
 from leasehold.lifecycle.rentals.api_landlord import acts
 from leasehold.lifecycle.rentals.markets import rented_landlord
+from leasehold.model.lease.box import K8S
 from leasehold.model.lease.lease import Lease, RunRecord
 from leasehold.model.platform.profile import Verb
 from leasehold.model.run.note import Note, Report, silent
@@ -55,6 +57,8 @@ def landlord_of(home: Home, lease: Lease, verb: Verb, report: Report = silent) -
     """Choose who carries out the verb: the API that rented the box, the box itself where it can, else a person."""
     if (rented := rented_landlord(home, lease, report)) is not None and acts(verb):
         return rented
+    if lease.box.startswith(K8S) and verb.by == "api":
+        return _cluster_of(box_of(home, lease))
     if verb.by == "api":
         return landlord_named(platform_of(home, lease).landlord, lease)
     if verb.by != "box":
@@ -75,6 +79,16 @@ def landlord_of(home: Home, lease: Lease, verb: Verb, report: Report = silent) -
             return False
 
     return InsideLandlord(power_off, answers)
+
+
+def _cluster_of(box: Box) -> Landlord:
+    from leasehold.platforms.engines.kubernetes import remove
+    from leasehold.platforms.engines.kubernetes.pods import PodTransport
+    from leasehold.platforms.landlords.cluster import ClusterLandlord
+
+    to = box.transport
+    assert isinstance(to, PodTransport)
+    return ClusterLandlord(lambda: remove.remove_pods(to), lambda: remove.remove_volume(to), lambda: remove.left(to))
 
 
 def grant(home: Home, lease: Lease, for_s: float, ask: Ask) -> Standing:

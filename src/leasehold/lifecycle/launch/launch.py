@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import leasehold
-from leasehold.errors import BoxError, Refusal, UserError
+from leasehold.errors import BoxError, LinkError, Refusal, UserError
 from leasehold.gates.start.launching import judge_no_smoke
 from leasehold.gates.start.never_rules import command_warnings
 from leasehold.gates.start.platform_signs import SignReadings
@@ -47,7 +47,9 @@ from leasehold.model.values.units import say_bytes
 from leasehold.transport.process import LocalTransport
 
 from .arrival import arrive
+from .cluster import PodWish, give_back
 from .earlier_run import as_begun, refuse_lost_thread
+from .open_box import open_box
 from .run_records import generation_on, open_lease_on, refuse_elsewhere, still_promised, written_down
 from .take_over import whoami
 from .upload import upload
@@ -109,10 +111,10 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
     _refuse_foreign_engine(profile)
     if box.root.startswith("/"):  # known before anything is recorded; a link there is only seen on the box
         refuse_shared(profile, box.root, job.secrets)
-    engine = order.met.engine if order.met else None
+    engine, plan = order.met.engine if order.met else None, order.stored
     try:
         told = order.share.generation
-        plan = wanted = order.stored
+        wanted = order.stored
         if plan is None or wanted is None:
             again = told if told >= 0 else generation_on(home, job, tree, box, report, again=order.again)
             wanted = resolve(job, tree.sha256, profile, again, order.share, tree.identity)
@@ -120,7 +122,7 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
         leaves = order.absent_on or (order.bring.leaves(home, plan, Where(box.name, box.root)) if order.bring else "")
         refuse_elsewhere(home, plan, box, leaves)
         before = books.run_called(ledger, plan.run)
-        engine = engine or connect(home, box, report)
+        engine = engine or open_box(home, box, _wish(order, plan), report)
         lease = open_lease_on(home, box, order.price, engine)
         note_told(home, lease, order.balance, order.spot)
         note_reached(ledger, lease)
@@ -143,8 +145,10 @@ def launch(home: Home, order: LaunchOrder, job_tree: tuple[Any, CodeTree], repor
         with written_down(home, plan, lease, tree, (order.results, order.job_file)) as known_seq:
             asked = (order, plan, lease)
             facts, private, seen = _ask_to_start(home, asked, engine, profile, tree, state, moved, report)
-    except BaseException:
+    except BaseException as error:
         if engine is not None:
+            if not isinstance(error, LinkError) and plan is not None:
+                give_back(box, engine, plan, report)
             engine.close()
         raise
     if tree.sha256 == plan.tree:
@@ -185,6 +189,10 @@ def _arrival(
     anew = bool(leaves) and state in ("absent", "failed", "stopped")
     new = tuple(cell for cell in plan.cells if anew or cell not in seen.get("cells", {}))
     return Arrival(Where(order.box.name, order.box.root), engine, lease, profile, plan, new, order.results, state)
+
+
+def _wish(order: LaunchOrder, plan: Plan) -> PodWish:
+    return PodWish(plan, secret_values(plan.job), metered=bool(order.price), skips=order.skips)
 
 
 def _ask_to_start(
@@ -232,23 +240,6 @@ def _look_for_life(home: Home, launched: Launch, seen: RunSeen, report: Report) 
         seen=f"state {seen['state']}, no caretaker on {launched.box.name}",
         hint="this box ends processes at logout: install tmux there, or `loginctl enable-linger`, then run again",
     )
-
-
-def connect(home: Home, box: Box, report: Report) -> Engine:
-    """Open one connection, and report the host key of a box that was never met."""
-    first_contact = getattr(box.transport, "pinned", True) is False
-    engine = box.connect()
-    fingerprint = box.transport.fingerprint() if first_contact and hasattr(box.transport, "fingerprint") else ""
-    if fingerprint:
-        home.ledger.append("host_pinned", box=box.name, fingerprint=fingerprint)
-        report(
-            Note(
-                "host_pinned",
-                f"first contact with {box.name}: host key {fingerprint} pinned",
-                {"fingerprint": fingerprint},
-            )
-        )
-    return engine
 
 
 def _refuse_shared(

@@ -1,4 +1,4 @@
-"""Resolve a box's name to a connection: `local`, `ssh:[user@]host[:port]`, or a name of the box book."""
+"""Resolve a box's name to a connection: `local`, `ssh:[user@]host[:port]`, `k8s:CONTEXT[/NAMESPACE]`, a book's name."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from leasehold.errors import UserError
+from leasehold.errors import LinkError, UserError
 from leasehold.ledger import box_book
-from leasehold.model.lease.box import LOCAL, PERSON, SSH, BoxEntry
+from leasehold.model.lease.box import K8S, LOCAL, PERSON, SSH, BoxEntry
 from leasehold.transport.early_calls import EarlyCalls
 from leasehold.transport.openssh import SshAddress, SshTransport
 from leasehold.transport.patience import ENDLESS, WaitLimits
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leasehold.platforms.contract import Engine, MachineEngine
     from leasehold.transport.contract import Transport
     from leasehold.transport.sharing import Way
+    from leasehold.transport.wire import Wire
 
 EngineT = TypeVar("EngineT", bound="Engine")
 DEFAULT_PLATFORM = "generic-ssh"
@@ -52,12 +53,11 @@ class Box:
         """
         from leasehold.platforms.engines.caretaker.engine import CaretakerEngine
         from leasehold.transport.flavour import refuse_closed_door
-        from leasehold.transport.wire import Wire
 
         first = getattr(self.transport, "met", True) is False
         if first:
             refuse_closed_door(self.transport, thorough=True)
-        engine = CaretakerEngine(Wire(self.transport, self.root, self.python_hint, limits=self.limits))
+        engine = CaretakerEngine(_wire(self))
         if first:
             cast(SshTransport, self.transport).note_met()
         return engine
@@ -94,6 +94,20 @@ class Box:
         return CaretakerEngine(Wire(way.transport, self.root, self.python_hint, way.patience_s, self.limits))
 
 
+def _wire(box: Box) -> Wire:
+    """Open one connection; a transport that may break streams has another try."""
+    from leasehold.transport.wire import Wire
+
+    for _ in range(getattr(box.transport, "tries", 1) - 1):
+        try:
+            return Wire(box.transport, box.root, box.python_hint, limits=box.limits)
+        except LinkError as error:
+            if error.code not in ("link.lost", "link.strange", "link.pod_over"):
+                raise
+            getattr(box.transport, "forget", lambda: None)()
+    return Wire(box.transport, box.root, box.python_hint, limits=box.limits)
+
+
 def find_box(home: Home, name: str, *, root: str = "", rehearse: bool = False) -> Box:
     """Resolve the value of --on."""
     return replace(_found(home, name, root, rehearse), limits=home.limits)
@@ -111,6 +125,8 @@ def _found(home: Home, name: str, root: str, rehearse: bool) -> Box:
     if name.startswith(SSH):
         address = SshAddress.parse(name[len(SSH) :])
         return _box_at(home, address, root)
+    if name.startswith(K8S):
+        return _box_on_cluster(name)
     entry = box_book.find(home.ledger, name)
     if entry is None:
         raise unknown_box(home, name)
@@ -118,6 +134,15 @@ def _found(home: Home, name: str, root: str, rehearse: bool) -> Box:
     chosen = entry.platform_by == PERSON
     way = way_in(home, entry)
     return Box(entry.name, entry.platform, root or entry.root, way, hint, entry.price, entry.durable, chosen)
+
+
+def _box_on_cluster(name: str) -> Box:
+    """Return the box that a cluster or one run's objects there are; its folder is on the claimed volume."""
+    from leasehold.platforms.engines.kubernetes.contexts import transport_to
+    from leasehold.platforms.engines.kubernetes.manifest import ROOT
+
+    transport = transport_to(name)
+    return Box(transport.name, "kubernetes", ROOT, transport)
 
 
 def _box_at(home: Home, address: SshAddress, root: str) -> Box:
@@ -166,6 +191,10 @@ def way_to(home: Home, name: str) -> Transport:
         return LocalTransport()
     if name.startswith(SSH):
         return _ssh(home, SshAddress.parse(name[len(SSH) :]))
+    if name.startswith(K8S):
+        from leasehold.platforms.engines.kubernetes.contexts import transport_to
+
+        return transport_to(name, reads=False)
     entry = box_book.find(home.ledger, name)
     if entry is None:
         raise unknown_box(home, name)
@@ -205,11 +234,13 @@ def unknown_box(home: Home, name: str) -> UserError:
         what = f"{name!r} is a platform, and no box of it was named"
         if not home.shelf().load(name).runnable:
             return UserError("box.unknown", f"{what}; this version cannot start work there", hint=only_plans(name))
+        if home.shelf().load(name).reached == "kubectl":
+            return UserError("box.unknown", what, hint="--on k8s:CONTEXT or k8s:CONTEXT/NAMESPACE, as kubectl knows it")
         add = f"lease box add NAME 'ssh -p … root@…' --platform {name}, then --on NAME"
         return UserError("box.unknown", what, hint=add)
     import difflib
 
     known = [entry.name for entry in box_book.entries(home.ledger)]
     near = difflib.get_close_matches(name, known, 1)
-    ways = "lease box list; or --on local, --on ssh:ALIAS, --on ssh:user@host:port"
+    ways = "lease box list; or --on local, --on ssh:ALIAS, --on ssh:user@host:port, --on k8s:CONTEXT"
     return UserError("box.unknown", f"no box {name!r}", hint=f"did you mean {near[0]}?" if near else ways)

@@ -9,8 +9,8 @@ from leasehold.errors import BoxError
 from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.records.boxes_of_run import attempts_here
 from leasehold.lifecycle.records.sweep_parts import sweep_of
-from leasehold.lifecycle.results.boxes_of_run import attempts_here
 from leasehold.model.run.note import Note, Report
 
 from .leave_old import Old

@@ -118,6 +118,8 @@ def facts_of(kept: Kept, given: Given, cell: str) -> dict[str, Any]:
 
 def say_state(kept: Kept) -> str:
     """Name a state for people."""
+    if kept.state.kind == "everything":
+        return f"everything in $LEASE_OUT, since the job names no checkpoint ({say_bytes(kept.state.bytes)})"
     step = f"step {kept.state.step}" if kept.state.step is not None else f"state {kept.id}, its step is unknown"
     return f"{step} ({say_bytes(sum(one.bytes for one in kept.files))})"
 

@@ -72,7 +72,7 @@ class Moving:
             move = None
         here = record is not None and record.lease == arrival.lease.id
         if move is None and begun is None and here and arrival.state != "absent":
-            return {}  # it stopped here: a resume, not a move
+            return self._find_again(home, arrival, report) if sweep_of(run) != run else {}  # here: a resume
         if move is None and not self.leaves(home, arrival.plan, arrival.where):
             return self._find_again(home, arrival, report)
         whence = books.find_lease(home.ledger, move.lease if move else record.lease) if record else arrival.lease
@@ -213,7 +213,7 @@ class Moving:
 
     def _refuse_unsaved(self, arrival: Arrival, record: RunRecord, old: Old, places: list[Place], home: Home) -> None:
         """Refuse before anything is stopped if nothing could be resumed."""
-        if self.from_start or arrival.plan.job.checkpoint.path:
+        if self.from_start or arrival.plan.job.checkpoint.path or (old.seen or {}).get("cells"):
             return
         found = in_places(home, record.run, arrival.cells, places, lambda note: None)
         if not any(found.values()):

@@ -29,12 +29,13 @@ from leasehold.lifecycle.smoke.log_lines import LogLines
 from leasehold.lifecycle.smoke.passes import smoke_key
 from leasehold.lifecycle.smoke.smoke import smoke
 from leasehold.model.job.job import Job
-from leasehold.model.lease.box import LOCAL
+from leasehold.model.lease.box import K8S, LOCAL
 from leasehold.model.platform.plan_sheet import Wishes
 from leasehold.model.run.note import Note, Report
 from leasehold.model.run.verdict import Finding, Outcome, Verdict
 
 from . import gatekeeper
+from .cluster_audit import judge_cluster
 from .plan_candidates import plan_candidates
 from .plan_inputs import profile_on
 
@@ -108,6 +109,8 @@ def _judge(
         if verdict.passed:
             home.ledger.append("smoke_passed", key=smoke_key(job, tree.identity))  # lease run need not repeat the smoke
         return verdict
+    if box.name.startswith(K8S) and gate == "audit":
+        return judge_cluster(box, job)
     profile, other = profile_on(home, box, tree.folder), str(wishes.get("other") or "")
     with_whom = company(home, box, other, profile) if other else None
     with box.connect() as engine:

@@ -13,7 +13,7 @@ from leasehold.lifecycle.box.platform_choice import platform_at
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import find_box
 from leasehold.model.job.job import Job
-from leasehold.model.lease.box import LOCAL, SSH
+from leasehold.model.lease.box import K8S, LOCAL, SSH
 from leasehold.model.platform.placing import placed
 from leasehold.model.platform.plan_sheet import Wishes
 
@@ -25,12 +25,12 @@ EVERY = "all"
 def plan_candidates(
     home: Home, job: Job, asked: tuple[str, ...], wishes: Wishes, where_when: tuple[Path, float]
 ) -> Iterator[Planned]:
-    """Judge the job on each candidate: a box of the book, ssh:…, or a platform; `all` is every platform."""
+    """Judge the job on each candidate: a box of the book, ssh:…, k8s:…, or a platform; `all` is every platform."""
     project, now_unix = where_when
     shelf = home.shelf(project)
     names = asked or job.candidates or (LOCAL,)
     for name in shelf.names() if EVERY in names else names:
-        if box_book.find(home.ledger, name) is not None or name.startswith(SSH):
+        if box_book.find(home.ledger, name) is not None or name.startswith((SSH, K8S)):
             box = find_box(home, name, root=wishes.root)
             if name.startswith(SSH):
                 box = replace(box, platform=platform_at(home, name))
@@ -47,5 +47,9 @@ def plan_candidates(
 def _nowhere(home: Home, name: str, platforms: list[str]) -> UserError:
     known = [*platforms, *(entry.name for entry in box_book.entries(home.ledger))]
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "lease platforms and lease box list name them; ssh:HOST is one too"
+    hint = (
+        f"did you mean {near[0]}?"
+        if near
+        else "lease platforms and lease box list name them; ssh:HOST and k8s:CONTEXT are some too"
+    )
     return UserError("plan.unknown_candidate", f"{name!r} is neither a platform nor a box of the book", hint=hint)

@@ -20,6 +20,7 @@ from leasehold.kit.files.sha256 import hash_file
 from leasehold.kit.text.safe_text import one_line
 from leasehold.lifecycle.confine.check_loads import LoadResult, check_loads, load_request
 from leasehold.lifecycle.home.result_names import notes_of_names
+from leasehold.lifecycle.records.boxes_of_run import stays_of
 from leasehold.lifecycle.records.published import note_of, published_facts
 from leasehold.model.job.job import Artifact
 from leasehold.model.run.note import Note, Report
@@ -29,7 +30,6 @@ from leasehold.model.run.unread_files import reason as reason_unread
 from leasehold.model.run.unread_files import summary as summary_unread
 
 from . import nonfinite
-from .boxes_of_run import stays_of
 from .run_json import run_facts
 
 if TYPE_CHECKING:

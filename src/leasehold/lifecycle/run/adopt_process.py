@@ -14,7 +14,7 @@ from leasehold.kit.text.units import utc_minute
 from leasehold.lifecycle.box.dangers import say_once
 from leasehold.lifecycle.box.lease_notes import note_reached, note_told
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.launch.launch import connect
+from leasehold.lifecycle.launch.open_box import connect
 from leasehold.lifecycle.launch.run_records import open_lease_on
 from leasehold.lifecycle.launch.take_over import whoami
 from leasehold.lifecycle.machine.box import Box, find_box

@@ -15,7 +15,8 @@ from leasehold.kit.text.safe_text import one_line
 from leasehold.ledger import books, box_book, rentals
 from leasehold.lifecycle.box.platform_choice import of_address, readings, unnamed
 from leasehold.lifecycle.home.home import Home
-from leasehold.lifecycle.launch.launch import Met, connect, refuse_company
+from leasehold.lifecycle.launch.launch import Met, refuse_company
+from leasehold.lifecycle.launch.open_box import connect
 from leasehold.lifecycle.launch.run_records import generation
 from leasehold.lifecycle.machine.box import Box, closed_on_failure, find_box, only_plans
 from leasehold.lifecycle.machine.leased_box import box_of
@@ -56,7 +57,7 @@ def choose(home: Home, order: RunOrder, job_tree: tuple[Job, CodeTree], report: 
         identity=tree.identity,
     )
     words = (order.on,) if order.on else job.candidates
-    boxes = list(_boxes(home, words, order.root))
+    boxes = list(candidate_boxes(home, words, order.root))
     begun = _begun_on(home, plan.run)
     if begun is not None:
         there = _where_it_began(home, begun, plan, [box.name for _, box in boxes if isinstance(box, Box)], report)
@@ -99,7 +100,7 @@ def _rented(home: Home, landlords: list[str], plan: Plan, order: RunOrder, repor
     )
 
 
-def _boxes(home: Home, words: tuple[str, ...], root: str) -> Iterator[tuple[str, Box | str]]:
+def candidate_boxes(home: Home, words: tuple[str, ...], root: str) -> Iterator[tuple[str, Box | str]]:
     """Expand the candidates: a platform stands for its boxes in the book; a word that matches none is reported."""
     seen: set[str] = set()
     for word in words:

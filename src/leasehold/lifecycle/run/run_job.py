@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from leasehold.errors import BoxError, LeaseholdError, LinkError, NotDurable, Refusal, RunFailed, VerifyError
 from leasehold.gates.start.launching import judge_launch
 from leasehold.gates.start.never_rules import judge_smoke_command, smoke_warnings
+from leasehold.kit.failure.remedies import RENT_AGAIN
 from leasehold.kit.text.safe_text import plain
 from leasehold.ledger import books
 from leasehold.lifecycle.box.health import STALE_BEAT_S, setbacks_of, warnings_of
 from leasehold.lifecycle.box.lease_notes import checked_amount
 from leasehold.lifecycle.ending.parking import park_when_done
 from leasehold.lifecycle.home.home import Home
+from leasehold.lifecycle.launch.cluster import box_for_job
 from leasehold.lifecycle.launch.launch import Launch, LaunchOrder, launch, prove_detached, secret_values
 from leasehold.lifecycle.machine.box import Box
 from leasehold.lifecycle.preflight.gatekeeper import Gatekeeper, Skips
@@ -213,7 +215,7 @@ def _prepare(home: Home, order: RunOrder, box: Box | None, report: Report) -> tu
         report(Note("warning", warning))
     if order.stored is None:
         pass_smoke(home, (job, tree), Gatekeeper(home.ledger, report, skips=skips))
-    chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box)
+    chosen = choose(home, order, (job, tree), report) if box is None else Chosen(box_for_job(box, job, tree))
     wanted = LaunchOrder(chosen.box, results, price or chosen.box.price, balance, order.spot, order.again)
     known = replace(
         wanted,
@@ -281,7 +283,7 @@ def _finish(home: Home, run_id: str, end: End, engine: Engine, report: Report) -
     new = bool(record.owed())
     if end.state != "finished":
         _save_what_is_done(home, run_id, engine, report)
-        receipt = _settled_by_waivers(home, run_id, end, report)
+        receipt = _settled_by_waivers(home, run_id, end, report, broken=_box_broke(seen_last))
     else:
         receipt = pull_home(home, record, report, engine)
     record = books.find_run(home.ledger, run_id)
@@ -290,12 +292,20 @@ def _finish(home: Home, run_id: str, end: End, engine: Engine, report: Report) -
     return RunOutcome(run_id, record.lease, end.state, record.home_since, receipt)
 
 
-def _settled_by_waivers(home: Home, run_id: str, end: End, report: Report) -> Receipt:
+def _box_broke(seen: Mapping[str, Any]) -> bool:
+    """Return whether the remedy of a failed cell is another box."""
+    return any(cell.get("remedy") == RENT_AGAIN and cell["state"] == "failed" for cell in seen["cells"].values())
+
+
+def _settled_by_waivers(home: Home, run_id: str, end: End, report: Report, *, broken: bool) -> Receipt:
     """Return the receipt of a run whose cells are all home or given up by a person; otherwise the run failed."""
     record = books.find_run(home.ledger, run_id)
     receipt = books.receipt_of(record)
     if record.owed() or end.cause or not record.waived:
-        raise _failure(run_id, end)
+        failure = _failure(run_id, end)
+        if isinstance(failure, RunFailed):
+            failure.leaves = run_id if broken else ""
+        raise failure
     if receipt is None:
         hint = f"lease waive {run_id} {record.waived[0]} --take-back, then the same lease run resumes it"
         raise RunFailed("run.given_up", f"{run_id} was given up by a person, so it is not trained again", hint=hint)

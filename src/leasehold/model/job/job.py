@@ -132,6 +132,7 @@ class Job:
     at_once: int = 0
     publish: str = ""  # s3://bucket/prefix: finished results are copied there from the box
     slurm: Mapping[str, Any] = field(default_factory=dict)
+    kubernetes: Mapping[str, Any] = field(default_factory=dict)
     latest: tuple[str, ...] = ()  # patterns of checkpoints that the box searches for before each attempt
     reboot: str = "nothing"  # after a restart of the box: nothing, or resume by a hook that a person allowed
 
@@ -163,7 +164,7 @@ class Job:
         del value["setup_frameworks"], value["downloads"], value["evaluate"]
         if not self.publish:
             del value["publish"]
-        del value["cells"], value["at_once"], value["slurm"], value["latest"]
+        del value["cells"], value["at_once"], value["slurm"], value["kubernetes"], value["latest"]
         if not self.data:
             del value["data"]
         usual = {"stall_after_s": STALL_AFTER_S, "on_stall": "tell", "on_nan": "tell", "reboot": "nothing"}
@@ -171,7 +172,8 @@ class Job:
             if value[name] == plain:
                 del value[name]
         sweep = {"cells": [cell.as_dict() for cell in self.cells], "at_once": self.at_once} if self.cells else {}
-        return {**value, **self._newer(), **sweep, **({"slurm": dict(self.slurm)} if self.slurm else {})}
+        clusters = {"slurm": dict(self.slurm), "kubernetes": dict(self.kubernetes)}
+        return {**value, **self._newer(), **sweep, **{name: asked for name, asked in clusters.items() if asked}}
 
     def _newer(self) -> dict[str, Any]:
         """Return the newer keys only if they are set: older runs keep their names and hashes."""

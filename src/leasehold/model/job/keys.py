@@ -214,6 +214,29 @@ SLURM_WORDS = (
     ),
     Word("flags", "further options for sbatch, as you would type them", _GLOBS, example="[--exclude=node7]"),
 )
+KUBERNETES_WORDS = (
+    Word(
+        "image",
+        "the container image, best by digest; it needs sh and Python 3.8 or newer",
+        _TEXT,
+        example="pytorch/pytorch@sha256:…",
+    ),
+    Word("storage", "size of the volume claim that holds the run; left out, resources.disk decides", _SIZE),
+    Word("storage_class", "its class; left out, the cluster's default", _TEXT, example="fast-ssd"),
+    Word("access", "its access mode; left out, ReadWriteOnce", {"enum": ["ReadWriteOnce", "ReadWriteMany"]}),
+    Word("cpu", "cores of the pod, requested and limited", {"type": ["string", "number"]}, example="8"),
+    Word("memory", "memory of the pod, requested and limited", _SIZE, example="64GB"),
+    Word("shm", "size of /dev/shm, which counts against memory; left out, a quarter of it", _SIZE, example="16GB"),
+    Word("ephemeral", "limit of the pod's own file system; above it the pod is evicted", _SIZE, example="20GB"),
+    Word("node_selector", "labels that a node must have", {"type": "object"}),
+    Word("tolerations", "taints that the pod accepts", {"type": "array"}),
+    Word("pull_secrets", "names of the Secrets with which images are pulled", _GLOBS, example="[registry]"),
+    Word("service_account", "the pod's service account", _TEXT, example="training"),
+    Word("priority_class", "the pod's priority class", _TEXT, example="batch"),
+    Word("queue", "Kueue's local queue, by its label", _TEXT, example="team-a"),
+    Word("run_as_user", "user id of the container; left out, the image decides", {"type": "integer", "minimum": 0}),
+    Word("deadline", "the whole job's time limit (activeDeadlineSeconds)", _DURATION, example="24h"),
+)
 WORDS = (
     Word("name", "a name for this job; run ids begin with it", _TEXT, required=True, example="resnet-cifar"),
     Word(
@@ -299,6 +322,7 @@ WORDS = (
         example="s3://my-bucket/results",
     ),
     Word("when_done", "ask, or park the box after receipts where the platform can", {"enum": list(WHEN_DONE)}),
+    Word("kubernetes", "what its pod asks for where the platform is a Kubernetes cluster", {"type": "object"}),
     Word("slurm", "how it is submitted where the platform is a Slurm cluster", {"type": "object"}),
     Word(
         "attempts",
@@ -330,6 +354,7 @@ def json_schema() -> dict[str, Any]:
     properties["data"] = {"anyOf": [*local["anyOf"], {"type": "array", "items": local}]}
     properties["cells"] = {"anyOf": [{"type": "array", "minItems": 1}, _object(CELL_WORDS)]}
     properties["slurm"] = _object(SLURM_WORDS)
+    properties["kubernetes"] = _object(KUBERNETES_WORDS)
     properties["resume"] = {**_object(RESUME_WORDS), "required": [word.name for word in RESUME_WORDS]}
     properties["notify"] = {"anyOf": [{"type": "boolean"}, _object(NOTIFY_WORDS)]}
     properties["checkpoint"] = _object(CHECKPOINT_WORDS)

@@ -34,6 +34,7 @@ from .keys import (
     WORDS,
     Word,
 )
+from .kubernetes_options import parse_kubernetes
 from .latest_checkpoint import Latest
 from .parse_cells import ReadFile, Roster, parse_cells
 from .parse_data import parse_data
@@ -118,6 +119,7 @@ def parse_job(value: Any, source: Source | str) -> Job:
         attempts=_count(job.get("attempts", 3), "attempts", 100, source),
         cells=roster.cells,
         at_once=roster.at_once,
+        kubernetes=parse_kubernetes(job.get("kubernetes", {}), source.bad),
         slurm=parse_slurm(job.get("slurm", {}), source.bad),
     )
 

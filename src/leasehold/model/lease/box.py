@@ -8,6 +8,7 @@ from typing import Any
 
 LOCAL = "local"
 SSH = "ssh:"
+K8S = "k8s:"  # a cluster, by a context of the kubeconfig
 PERSON = "person"
 
 

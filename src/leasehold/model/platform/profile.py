@@ -18,7 +18,7 @@ CONFIDENCE = ("docs", "third-party", "conflict", "unverified", "own")
 UNCONFIRMED = ("conflict", "unverified")
 KINDS = ("ssh-rental", "cloud-api", "kubernetes", "slurm", "ssh", "notebook", "workstation")
 ENGINES = ("caretaker", "slurm", "kubernetes", "kaggle", "colab")
-RUNNABLE = ("caretaker", "slurm")  # engines that this version can start work through
+RUNNABLE = ("caretaker", "slurm", "kubernetes")  # engines that this version can start work through
 ROLES = ("state", "scratch", "durable")
 VERB_KINDS = ("park", "release", "delete-storage", "cheaper", "end", "leave")
 VERB_ENDS = ("stop", "destroy", "nothing")  # the column of the survival matrix that a verb affects
@@ -26,7 +26,7 @@ ACTORS = ("person", "box", "simulated", "scheduler", "nobody", "api")  # api: th
 CLOCK_STARTS = ("opened", "stopped", "idle", "balance-zero", "contract-end", "run-start", "released", "notice")
 RATE_UNITS = {"GB/month": HOURS_PER_MONTH, "GB/day": 24, "GB/hour": 1, "month": HOURS_PER_MONTH, "day": 24, "hour": 1}
 RELAUNCH = ("systemd", "cron", "onstart:/…")  # for one user with lingering; @reboot; the platform's own start file
-REACHED = ("ssh", "here")  # how a box of the platform is reached: by an ssh address, or it is this very machine
+REACHED = ("ssh", "here", "kubectl")  # how a box of the platform is reached: by ssh, it is this machine, by kubectl
 NEVER_OUTCOMES = ("refuse", "warn")
 RATE_WHEN = ("running", "stopped", "always")
 ADDRESS_SIGNS = ("host", "user")  # of the ssh address
@@ -304,7 +304,7 @@ class Profile:
     def bills(self) -> bool:
         """Return whether the platform is known to bill for compute; for a bare SSH box only a price shows it."""
         verb = self.verb() if self.traits.meter_stop_verb != "n/a" else None
-        return verb is not None and verb.stops_compute == YES and self.landlord != "simulated"
+        return verb is not None and verb.stops_compute in (YES, "mixed") and self.landlord != "simulated"
 
     def tier(self, name: str) -> Tier | None:
         """Return the tier of this name."""

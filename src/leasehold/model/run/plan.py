@@ -52,6 +52,7 @@ class Plan:
             "attempts": self.job.attempts,
             **({"environment": dict(self.environment)} if self.environment else {}),
             **({"engine": self.engine, "slurm": slurm_options(self.job)} if self.engine == "slurm" else {}),
+            **({"engine": self.engine} if self.engine == "kubernetes" else {}),
             **({"adopted": dict(self.adopted)} if self.adopted else {}),
             **({"code": self.code} if self.code else {}),
         }

@@ -112,38 +112,23 @@ class AutoDl:
         if order.public_key:
             body["start_command"] = _start_command(order.public_key)
         reply = self._door.send(Ask("POST", _BASE + "create", body=body, kind=Does.CREATE))
-        if _code(reply) == "Success":
-            return reply.answer.text("data")
+        if _code(reply) in ("Success", ""):  # without a code nobody knows
+            return reply.made(lambda made: made.text("data"))
         if _NO_STOCK.search(reply.text):
             raise NoCapacity("landlord.no_capacity", f"AutoDL has no {CARDS[spec][0]} free", seen=reply.text)
         raise self._refused(reply, "the create")
 
     def holdings(self) -> tuple[Holding, ...]:
         """Return the boxes of every page. File storage has no call and cannot be seen here."""
-        rows: list[Answer] = []
-        for index in range(1, _MOST_PAGES):
-            page = self._sent(Ask("POST", _BASE + "list", body={"page_index": index, "page_size": _PAGE}))
-            data = page.answer.part("data")
-            found = list(data.each("list"))
-            rows += found
-            if len(rows) >= data.whole("result_total"):
-                break
-            if not found:
-                raise data.odd(f"{len(rows)} boxes came of {data.whole('result_total')}")
-        else:
-            raise LandlordDown("landlord.odd_answer", "AutoDL's list does not end", hint="repeat the command")
-        return tuple(one for one in map(self._box, rows) if one.state is not State.GONE)
+        return tuple(one for one in map(self._box, self._rows()) if one.state is not State.GONE)
 
     def holding(self, id: str) -> Holding | None:
         """Return one box; its state is asked for itself, since the list may lag."""
         state, raw = self._state(id)
         if state is State.GONE:
             return None
-        row = next((one for one in self.holdings() if one.id == id), None)
-        if row is not None and row.raw_state == raw:
-            return row
-        item = {"uuid": id, "status": raw, "name": row.label if row else "", "req_gpu_amount": row.cards if row else 0}
-        return self._box(Answer("AutoDL", item))
+        row = next((row.value for row in self._rows() if row.text("uuid") == id), {"uuid": id})
+        return self._box(Answer("AutoDL", {**row, "status": raw}))
 
     def act(self, id: str, verb: Act, price: HourlyPrice | None = None) -> bool:
         """Turn off, turn on, or release; a box that is on is turned off before it is released."""
@@ -175,6 +160,19 @@ class AutoDl:
         return None
 
     # ------------------------------------------------------------ reading
+
+    def _rows(self) -> list[Answer]:
+        rows: list[Answer] = []
+        for index in range(1, _MOST_PAGES):
+            page = self._sent(Ask("POST", _BASE + "list", body={"page_index": index, "page_size": _PAGE}))
+            data = page.answer.part("data")
+            found = list(data.each("list"))
+            rows += found
+            if len(rows) >= data.whole("result_total"):
+                return rows
+            if not found:
+                raise data.odd(f"{len(rows)} boxes came of {data.whole('result_total')}")
+        raise LandlordDown("landlord.odd_answer", "AutoDL's list does not end", hint="repeat the command")
 
     def _offer(self, spec: str, need: Need, regions: list[str]) -> Offer:
         card, memory = CARDS[spec]
@@ -220,7 +218,7 @@ class AutoDl:
             rate=self._rate(state, snapshot),
             address=_address(snapshot) if state is State.RUNNING and snapshot else None,
             made_unix=None if made is None else self._door.ours(made),
-            cards=row.whole("req_gpu_amount", 0),
+            cards=row.whole("req_gpu_amount") if row.has("req_gpu_amount") else None,
             card=CARDS.get(row.text("gpu_spec_uuid", ""), (row.text("gpu_spec_uuid", ""), 0))[0],
             region=row.text("region_sign", ""),
             note=row.text("sub_status", ""),

@@ -31,6 +31,7 @@ MOST_BYTES = 32 << 20
 _PART_BYTES = 1 << 16
 _SHOWN_CHARACTERS = 300
 _FIRST_PAUSE_S = 1.0
+_LOOK = "lease landlord sweep shows what the account holds"
 _NEVER_LEFT = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)  # no byte of it was sent
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -72,6 +73,18 @@ class Reply:
     def answer(self) -> Answer:
         """Return the body as an object to read fields from."""
         return Answer(self.door, self.value)
+
+    def made(self, read: Callable[[Answer], str]) -> str:
+        """Read the id of what a create made; a success without a readable id leaves it unknown."""
+        try:
+            return read(self.answer)
+        except LandlordDown as error:
+            raise AnswerLost(
+                "landlord.answer_lost",
+                f"{self.door} answered a create with {self.status} and no id; whether it made a box is unknown",
+                seen=f"{error.message}: {self.text}",
+                hint=_LOOK,
+            ) from None
 
 
 @dataclass
@@ -188,7 +201,7 @@ class Door:
             "landlord.answer_lost",
             f"{message}; {what} is unknown",
             seen=seen,
-            hint="lease landlord sweep shows what the account holds",
+            hint=_LOOK,
         )
 
     def _read_clock(self, headers: Mapping[str, str]) -> None:

@@ -98,14 +98,7 @@ class LambdaLabs:
             raise NoCapacity("landlord.no_capacity", f"Lambda has no {kind} free in {region}", seen=reply.text)
         if not reply.ok:
             raise self._refused(reply, "the launch")
-        made = reply.answer.part("data").texts("instance_ids")
-        if len(made) != 1:
-            raise AnswerLost(
-                "landlord.answer_lost",
-                f"Lambda launched {len(made)} instances where one was asked for",
-                seen=reply.text,
-            )
-        return made[0]
+        return reply.made(_only_one)
 
     def holdings(self) -> tuple[Holding, ...]:
         """Return instances and filesystems; the API has no pages."""
@@ -249,6 +242,13 @@ class LambdaLabs:
         if code.startswith("provider/"):
             return LandlordDown("landlord.down", f"Lambda's provider failed: {code}", seen=reply.text)
         return LandlordSaidNo("landlord.refused", f"Lambda refused {what}: {code or reply.status}", seen=reply.text)
+
+
+def _only_one(answer: Answer) -> str:
+    made = answer.part("data").texts("instance_ids")
+    if len(made) != 1:
+        raise answer.odd(f"{len(made)} instances, not one")
+    return made[0]
 
 
 def _split(id: str) -> tuple[Kind, str]:

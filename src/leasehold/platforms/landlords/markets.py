@@ -24,12 +24,8 @@ class Vendor:
     variables: tuple[str, ...]  # environment variables that may hold the key
     key_page: str
     adapter: str  # module:class
+    url_variable: str  # replaces the base address: a test server, or a proxy of your own
     auth: str = "Bearer {key}"
-
-    @property
-    def url_variable(self) -> str:
-        """Return the variable that replaces the base address: a test server, or a proxy of your own."""
-        return f"LEASEHOLD_{self.name.upper().replace('-', '_')}_URL"
 
 
 @dataclass(frozen=True)
@@ -51,6 +47,7 @@ VENDORS: tuple[Vendor, ...] = (
         ("RUNPOD_API_KEY",),
         "https://console.runpod.io/user/settings",
         "leasehold.platforms.landlords.runpod:RunPod",
+        "LEASEHOLD_RUNPOD_URL",
     ),
     Vendor(
         "vastai",
@@ -59,6 +56,7 @@ VENDORS: tuple[Vendor, ...] = (
         ("VAST_API_KEY", "VASTAI_API_KEY"),
         "https://cloud.vast.ai/manage-keys/",
         "leasehold.platforms.landlords.vastai:VastAi",
+        "LEASEHOLD_VASTAI_URL",
     ),
     Vendor(
         "lambda",
@@ -67,6 +65,7 @@ VENDORS: tuple[Vendor, ...] = (
         ("LAMBDA_API_KEY",),
         "https://cloud.lambda.ai/api-keys/cloud-api",
         "leasehold.platforms.landlords.lambdalabs:LambdaLabs",
+        "LEASEHOLD_LAMBDA_URL",
     ),
     Vendor(
         "paperspace",
@@ -75,6 +74,7 @@ VENDORS: tuple[Vendor, ...] = (
         ("PAPERSPACE_API_KEY",),
         "https://console.paperspace.com (team settings, API keys)",
         "leasehold.platforms.landlords.paperspace:Paperspace",
+        "LEASEHOLD_PAPERSPACE_URL",
     ),
     Vendor(
         "autodl-pro",
@@ -83,6 +83,7 @@ VENDORS: tuple[Vendor, ...] = (
         ("AUTODL_TOKEN",),
         "https://www.autodl.com/console/account (developer token)",
         "leasehold.platforms.landlords.autodl:AutoDl",
+        "LEASEHOLD_AUTODL_PRO_URL",
         auth="{key}",
     ),
 )

@@ -123,7 +123,7 @@ class Paperspace:
             body |= {"autoShutdownEnabled": True, "autoShutdownTimeout": hours, "autoShutdownForce": True}
         reply = self._door.send(Ask("POST", "/machines", body=body, kind=Does.CREATE))
         if reply.ok:
-            return reply.answer.part("data").text("id")
+            return reply.made(lambda made: made.part("data").text("id"))
         judged = reply.status not in (401, 403)
         if judged and (_NO_CAPACITY.search(reply.text) or not self._has(kind, region)):
             raise NoCapacity("landlord.no_capacity", f"Paperspace has no {kind} free in {region}", seen=reply.text)

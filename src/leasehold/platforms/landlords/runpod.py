@@ -104,7 +104,7 @@ class RunPod:
         }
         reply = self._door.send(Ask("POST", "/v2/pods", body=body, kind=Does.CREATE))
         if reply.ok:
-            return reply.answer.text("id")
+            return reply.made(lambda pod: pod.text("id"))
         if reply.status == 400 and (_NO_CAPACITY.search(reply.text) or not self._is_offered(order.offer)):
             raise NoCapacity(
                 "landlord.no_capacity", f"RunPod has no {order.offer.count} × {card} free", seen=reply.text

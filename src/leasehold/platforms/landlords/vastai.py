@@ -120,9 +120,9 @@ class VastAi:
         path = f"/api/v0/asks/{int(order.offer.id)}/"
         reply = self._door.send(Ask("PUT", path, body=body, kind=Does.CREATE))
         if reply.ok and _succeeded(reply):
-            return reply.answer.text("new_contract")
+            return reply.made(lambda made: made.text("new_contract"))
         error = _error_of(reply)
-        if reply.status == 410 or (reply.status == 404 and error != "auth_error") or error == "no_such_ask":
+        if error and error != "auth_error" and (reply.status in (404, 410) or error == "no_such_ask"):
             raise NoCapacity("landlord.no_capacity", f"vast.ai's offer {order.offer.id} is gone", seen=reply.text)
         raise self._refused(reply, path)
 

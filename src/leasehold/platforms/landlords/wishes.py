@@ -47,7 +47,9 @@ def sorted_offers(need: Need, offers: Iterable[Offer]) -> tuple[Offer, ...]:
 
 
 def _in_region(wanted: str, place: str) -> bool:
-    return wanted.lower() in re.split(r"[,;\s]+", place) or place.startswith(wanted.lower())
+    """Return whether a place is in a region: "US" holds "US-KS-2" and "Kansas, US", "NY2" holds "East Coast (NY2)"."""
+    word = wanted.lower()
+    return word == place or any(one == word or one.startswith(word + "-") for one in re.findall(r"[\w-]+", place))
 
 
 def _by_price(offer: Offer) -> tuple[bool, Decimal, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 START, SEE, HOME, END, CARE, LOOK = GROUPS = ("start", "see", "bring home", "end", "care for a box", "look up")
-_NOUNS = ("run", "box", "landlord", "refuge")
+_NOUNS = ("run", "box", "landlord", "refuge", "k8s")
 UNDER = ""  # group of a command that is listed under its noun: lease box --help
 
 
@@ -49,7 +49,7 @@ COMMANDS = (
     Command("check", START, "run one gate alone: plan, audit, env, smoke or launch", "project.check"),
     Command("run", START, "run a job; the same command again attaches or resumes", "run.run"),
     Command("resume", START, "continue a stopped or failed run with its own code and job", "run.resume"),
-    Command("move", START, "continue a run on another box, from its newest state", "moving.move"),
+    Command("move", START, "continue a run on another box, from its newest state", "run.move"),
     Command("adopt", START, "watch training that was started without Leasehold", "run.adopt"),
     Command("run fetch", UNDER, "download a job's data on a box and do nothing else", "plan.fetch", "fetch"),
     Command("run cadence", UNDER, "compute how often to write a checkpoint", "ckpt.cadence", "cadence"),
@@ -84,6 +84,9 @@ COMMANDS = (
     Command("box reboot", UNDER, "allow runs to continue by themselves after a reboot", "box.box_reboot"),
     Command("box resume", UNDER, "start a parked rented box again; it bills from then", "landlord.box_resume"),
     Command("box remove", UNDER, "delete a saved box; refused while a lease on it is open", "box.box_remove"),
+    Command("k8s", CARE, "write a job's Kubernetes objects, list the rights that it needs", ""),
+    Command("k8s manifest", UNDER, "write the objects of a job, for review or GitOps", "k8s.manifest"),
+    Command("k8s rights", UNDER, "check your rights on a cluster, and print the Role", "k8s.rights"),
     Command("refuge", CARE, "check a bucket or folder that is to keep checkpoints", ""),
     Command("refuge check", UNDER, "prove that a bucket or folder can keep checkpoints", "ckpt.refuge_check"),
     Command("landlord", CARE, "keys of landlords with an API, and everything that bills there", ""),

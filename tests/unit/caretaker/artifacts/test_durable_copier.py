@@ -17,7 +17,7 @@ from leasehold.caretaker.artifacts import durable_copier
 from leasehold.caretaker.artifacts.durable_watch import GIVE_UP_S, DurableCopy, outcome_of
 from leasehold.caretaker.process import child_worker
 from leasehold.caretaker.run.run_folder import RunFolder
-from leasehold.kit.files import read_back
+from leasehold.kit.refuge import read_back
 
 CELLS = ["a", "b"]
 

@@ -130,7 +130,7 @@ def test_words_of_another_kind_are_never_journaled(watched):
     assert "run_finished" not in watched.kinds()
 
 
-def test_a_worker_without_a_sign_of_life_is_ended_and_its_refuge_left_alone(watched):
+def test_a_worker_that_hangs_is_ended_and_its_refuge_left_alone(watched):
     holder = watched.hold()
     try:
         write_json(watched.files.progress, {"phase": "copying", "to": "/tier", "cell": "main", "bytes": 7})

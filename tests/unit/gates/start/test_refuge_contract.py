@@ -34,7 +34,7 @@ def found(wanted: Job, platform: str = "vastai", **wishes: Any) -> Finding | Non
     return findings[0] if findings else None
 
 
-def test_twenty_hours_on_spot_without_a_checkpoint_are_refused_with_their_cost() -> None:
+def test_a_long_spot_run_without_checkpoints_is_refused_with_its_cost() -> None:
     wanted = job()
     lost = found(wanted, spot=True, price="2USD/h")
     assert lost is not None and lost.outcome is Outcome.REFUSED

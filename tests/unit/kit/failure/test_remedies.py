@@ -41,10 +41,10 @@ def test_each_class_has_its_remedy(ended: Ended, remedy: str) -> None:
     assert choose(ended).remedy == remedy
 
 
-def test_another_box_is_not_said_to_resume_but_another_node_is() -> None:
+def test_a_broken_box_is_left_by_a_move_and_a_node_by_its_name() -> None:
     broken = Ended("hardware", "exited", 1, 3)
-    assert "on another box the run starts at step 0 unless its checkpoint is copied there by hand" in choose(broken).why
-    assert "shared disk" in (why := choose(broken._replace(cluster=True)).why) and "step 0" not in why
+    assert "lease move RUN --to BOX continues it on another one" in choose(broken).why
+    assert "shared disk" in (why := choose(broken._replace(cluster=True)).why) and "lease move" not in why
 
 
 def test_the_first_interruption_costs_no_pause_and_a_failure_does() -> None:

@@ -49,10 +49,10 @@ def test_a_running_run_can_be_stopped_and_a_finished_one_is_not_resumed() -> Non
     assert "setsid by-hand" in page("failed") and "setsid by-hand" not in page("running")
 
 
-def test_another_box_starts_at_step_0_and_the_page_says_what_to_copy() -> None:
+def test_another_box_continues_by_a_move_and_the_page_says_what_to_copy() -> None:
     text = page("failed")
-    assert "on another box it starts at step 0" in text
-    assert "It lies below `/root/.leasehold/active/toy-0123456789/out`." in text
+    assert "`lease move toy-0123456789 --to OTHER` stops it here" in text
+    assert "They lie below `/root/.leasehold/active/toy-0123456789/out`." in text
     assert "mkdir -p ~/.leasehold/active/toy-0123456789-1/out" in text and "\nlease run --on OTHER --again\n" in text
     assert "step 0" not in page("finished")
 
@@ -61,7 +61,7 @@ def test_another_box_starts_at_step_0_and_the_page_says_what_to_copy() -> None:
     "change, words",
     [
         ({"run": "toy-0123456789-4"}, "active/toy-0123456789-5/out"),
-        ({"run": "toy-0123456789-b12ab34"}, "on another box its cells start at step 0"),
+        ({"run": "toy-0123456789-b12ab34"}, "Its cells move by themselves"),
         ({"engine": "slurm"}, "Another node goes on from the checkpoint"),
     ],
 )

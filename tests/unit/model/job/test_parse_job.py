@@ -59,6 +59,7 @@ when_done: park
 attempts: 7
 cells: [{lr: 1}]
 slurm: {partition: gpu, time: 8h}
+kubernetes: {image: reg/torch:2, memory: 64GB, cpu: 8, tolerations: [{key: gpu, operator: Exists}]}
 evaluate: python eval.py
 stall: {after: 45m, then: again}
 on_nan: stop
@@ -101,6 +102,12 @@ def test_everything_a_job_can_say() -> None:
         attempts=7,
         cells=(Cell("lr-1", {"lr": 1}),),
         slurm={"partition": "gpu", "time": "0-08:00:00"},
+        kubernetes={
+            "image": "reg/torch:2",
+            "memory": 64_000_000_000,
+            "cpu": "8",
+            "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        },
         evaluate="python eval.py",
         stall_after_s=2700.0,
         on_stall="again",

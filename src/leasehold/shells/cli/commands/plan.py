@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.api import opening, orders, planning, running
 from leasehold.errors import UserError
+from leasehold.model.lease.box import K8S
 from leasehold.model.platform.platform_signs import say_sign
 from leasehold.model.platform.platform_wording import first_lines, say_clock, say_source, say_survival, say_verb
 from leasehold.model.run.verdict import Outcome
@@ -36,6 +37,9 @@ def plan(args: Namespace) -> int:
     refused = [verdict for _, verdict, _ in made if verdict.outcome is Outcome.REFUSED]
     if args.json:
         sheets = [{**sheet.as_dict(at), "gate": verdict.as_dict(), "warnings": said} for sheet, verdict, said in made]
+        for one in sheets:
+            if str(one["candidate"]).startswith(K8S):
+                one["manifest"] = _manifest(args, str(one["candidate"]))
         output.as_json({"plans": sheets})
     else:
         if len(made) > 1:
@@ -43,9 +47,23 @@ def plan(args: Namespace) -> int:
         if args.full or len(made) <= _DETAILED:
             for sheet, verdict, said in made:
                 draw_sheet(sheet, verdict, said, at)
+                if sheet.candidate.startswith(K8S):
+                    _draw_manifest(args, sheet.candidate)
         else:
             output.say("every detail: --full, or one candidate with --on")
     return _EXIT_REFUSED if made and len(refused) == len(made) else 0
+
+
+def _manifest(args: Namespace, on: str) -> list[dict[str, Any]]:
+    from leasehold.api import clusters  # few plans are of clusters
+
+    return clusters.manifest(opening.open_home(), Path(args.job), on)
+
+
+def _draw_manifest(args: Namespace, on: str) -> None:
+    from leasehold.shells.cli.screens.as_yaml import as_yaml
+
+    output.data("\n" + as_yaml(_manifest(args, on)))
 
 
 def fetch(args: Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The run, resume, attach, adopt, pull and verify commands: call the api, render its answer."""
+"""The run, resume, move, attach, adopt, pull and verify commands: call the api, render its answer."""
 
 from __future__ import annotations
 
@@ -78,6 +78,31 @@ def resume(args: Namespace) -> int:
     """lease resume"""
     outcome = front.resume(opening.open_home(), args.run, Screen(args.json).report, detach=args.detach)
     show_outcome(outcome, args.json)
+    return 0
+
+
+def move(args: Namespace) -> int:
+    """lease move"""
+    order = orders.MoveOrder(
+        word=args.run,
+        to=args.to,
+        root=args.root,
+        platform=args.platform,
+        price=args.price,
+        grace_s=_duration(args.grace, "--grace"),
+        detach=args.detach,
+        from_start=args.from_start,
+        skip_gates=tuple(args.skip_gate),
+        because=args.because,
+    )
+    if args.rehearse:
+        told = front.rehearse(opening.open_home(), order, Screen(args.json).report)
+        if args.json:
+            output.as_json(told)
+        else:
+            output.say(f"nothing was changed. Next: lease move {told['run']} --to {told['to']}")
+        return 0
+    show_outcome(front.move(opening.open_home(), order, Screen(args.json).report), args.json)
     return 0
 
 

@@ -189,12 +189,19 @@ def test_a_candidate_of_a_known_address_is_passed_over_until_it_is_named(lease: 
 # ---------------------------------------------------------------- platforms that cannot run yet
 
 
-@pytest.mark.parametrize("platform", ["kubernetes", "colab", "kaggle"])
+@pytest.mark.parametrize("platform", ["colab", "kaggle"])
 def test_no_run_is_recommended_where_none_can_start(lease: Lease, platform: str) -> None:
     said = lease("box", "add", "nb", "ssh me@203.0.113.7", "--no-contact", "--platform", platform).stderr
     assert "lease run" not in said and "cannot start work there" in said and "lease plan --on nb" in said
     named = lease("run", "--on", platform, code=2).stderr
     assert "lease box add" not in named and f"lease plan --on {platform}" in named
+
+
+def test_a_cluster_is_named_by_its_context_and_is_no_ssh_box(lease: Lease) -> None:
+    said = lease("run", "--on", "kubernetes", code=2).stderr
+    assert "--on k8s:CONTEXT" in said and "lease box add" not in said
+    refused = lease("box", "add", "nb", "ssh me@203.0.113.7", "--no-contact", "--platform", "kubernetes", code=2).stderr
+    assert "a box behind ssh cannot be on it" in refused
 
 
 def test_a_candidate_platform_that_cannot_run_is_not_to_be_added(lease: Lease, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import time
 from functools import partial
 from typing import Callable, Iterator, Union
 
-from .sha256 import blocks, hash_blocks
+from leasehold.kit.files.sha256 import blocks, hash_blocks
 
 _BLOCK_BYTES = 1 << 20
 LAG_S = 30.0  # how late a shared mount may show what was written to it

@@ -1,0 +1,1 @@
+"""Run jobs as pods of a Kubernetes cluster, through the user's own kubectl."""
