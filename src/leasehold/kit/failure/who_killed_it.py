@@ -13,6 +13,7 @@ EXITED = "exited"  # not vanished: the program ended with its own exit code
 REBOOT, OOM, PREEMPTED, WALLTIME = "reboot", "oom", "preempted", "walltime"
 HANGUP, KILLED, CRASHED, STALLED, UNKNOWN = "hangup", "killed", "crashed", "stalled", "unknown"
 DIVERGED = "diverged"  # we ended it ourselves because its loss was not finite and the job demands a stop
+VERDICTS = (EXITED, REBOOT, OOM, PREEMPTED, WALLTIME, HANGUP, KILLED, CRASHED, STALLED, UNKNOWN, DIVERGED)
 
 NO_OOM = "the kernel killed nothing for memory in this cgroup"
 CLOCK_TOLERANCE_S = 180.0  # a platform's clock starts before our attempt does, and fires when its scheduler checks
