@@ -9,7 +9,6 @@ from leasehold.api import clusters, opening
 from leasehold.model.run.verdict import Outcome
 from leasehold.shells.cli import output
 from leasehold.shells.cli.commands.project import show_verdict
-from leasehold.shells.cli.screens.as_yaml import as_yaml
 
 _EXIT_REFUSED = 3
 
@@ -20,13 +19,13 @@ def manifest(args: Namespace) -> int:
     if args.json:
         output.as_json({"objects": made})
     elif args.to:
-        Path(args.to).write_text(as_yaml(made), "utf-8")
+        Path(args.to).write_text(output.as_yaml(made), "utf-8")
         output.say(f"written: {args.to}. `lease run` creates the same objects itself and finds existing ones")
         if clusters.manifest(opening.open_home(), Path(args.job), args.on) != made:
             output.say(f"{args.to} is now part of the code, so the next run has another name than these objects:")
             output.say("  write it outside the project, or name it in .leaseignore")
     else:
-        output.data(as_yaml(made).rstrip())
+        output.data(output.as_yaml(made).rstrip())
     return 0
 
 
@@ -37,5 +36,5 @@ def rights(args: Namespace) -> int:
         output.as_json({"verdict": verdict.as_dict(), "role": role})
     else:
         show_verdict(verdict)
-        output.data(as_yaml([role]).rstrip())
+        output.data(output.as_yaml([role]).rstrip())
     return _EXIT_REFUSED if verdict.outcome is Outcome.REFUSED else 0

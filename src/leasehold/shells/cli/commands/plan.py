@@ -61,9 +61,7 @@ def _manifest(args: Namespace, on: str) -> list[dict[str, Any]]:
 
 
 def _draw_manifest(args: Namespace, on: str) -> None:
-    from leasehold.shells.cli.screens.as_yaml import as_yaml
-
-    output.data("\n" + as_yaml(_manifest(args, on)))
+    output.data("\n" + output.as_yaml(_manifest(args, on)))
 
 
 def fetch(args: Namespace) -> int:
