@@ -15,7 +15,8 @@ from leasehold.kit.wire.messages import CellSeen, RunSeen, Status
 from leasehold.kit.wire.requests import REQUESTS
 
 _PLATFORMS = Path(leasehold.platforms.__file__).parent
-_SOURCES = [_PLATFORMS / "data_stream.py", *sorted((_PLATFORMS / "engines" / "caretaker").glob("*.py"))]
+_STREAMS = [_PLATFORMS / "data_stream.py", _PLATFORMS / "state_stream.py"]
+_SOURCES = [*_STREAMS, *sorted((_PLATFORMS / "engines" / "caretaker").glob("*.py"))]
 _SENDERS = {"ask", "objects", "chunks", "stream", "talk"}
 
 

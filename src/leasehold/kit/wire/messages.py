@@ -70,6 +70,8 @@ class CellSeen(TypedDict, total=False):
     cards: str
     waits: str
     cluster: str
+    refuge: Dict[str, Dict[str, Any]]
+    refuge_failed: Dict[str, Dict[str, Any]]
     given: int
     alarms: Dict[str, str]
     diverged: int
@@ -105,6 +107,8 @@ class _Folded(_Run, total=False):
     restarts: int
     left: Dict[str, Dict[str, Any]]
     published: Dict[str, Any]
+    refuge: Dict[str, Any]
+    fenced: Dict[str, Any]
 
 
 class Status(_Folded, total=False):

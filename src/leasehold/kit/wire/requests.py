@@ -7,27 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping, Sequence, Type, TypedDict
 
-
-class Nothing(TypedDict):
-    """Only the request's name."""
-
-
-class OfRun(TypedDict):
-    """A request about one run."""
-
-    run: str
-
-
-class OfCell(OfRun):
-    """A request about one cell of a run."""
-
-    cell: str
-
-
-class Held(OfRun):
-    """A request by a home that must hold the run."""
-
-    home: str
+from .base_requests import Held, Nothing, OfCell, OfRun
+from .state_requests import ClaimEpoch, Fence, FetchState, KeptIn, LayState, LeftState, OfKept, ReadKept
 
 
 class Private(TypedDict, total=False):
@@ -358,6 +339,9 @@ class RelaunchHooks(TypedDict, total=False):
 
 
 REQUESTS: Dict[str, Type[Any]] = {
+    "fence": Fence, "left_state": LeftState, "want_state": LayState, "put_state": LayState,
+    "fetch_state": FetchState, "kept_in": KeptIn, "claim_epoch": ClaimEpoch, "read_kept": ReadKept,
+    "prove_kept": OfKept,
     "ping": Nothing, "probe": Nothing, "runs": Nothing, "machine": Machine, "readings": Readings,
     "probe_tier": OfPath, "hogs": Hogs, "adoptable": Adoptable,
     "start": Start, "resume": Resume, "stop": Stop, "end_by_force": EndByForce, "enter": OfCell,

@@ -84,6 +84,13 @@ def to_file(place: str, content: bytes) -> None:
     say(f"wrote {place}")
 
 
+def as_yaml(values: Iterable[Mapping[str, Any]]) -> str:
+    """Format objects as one stream of YAML documents, as kubectl takes them."""
+    import yaml
+
+    return "---\n".join(yaml.safe_dump(dict(value), sort_keys=False, width=100) for value in values)
+
+
 def as_json(value: Any) -> None:
     """Print data as JSON, on stdout."""
     print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,7 +60,7 @@ def _manifest(args: Namespace, on: str) -> list[dict[str, Any]]:
 
 
 def _draw_manifest(args: Namespace, on: str) -> None:
-    output.data("\n" + _as_yaml(_manifest(args, on)))
+    output.data("\n" + output.as_yaml(_manifest(args, on)))
 
 
 def manifest(args: Namespace) -> int:
@@ -70,13 +69,13 @@ def manifest(args: Namespace) -> int:
     if args.json:
         output.as_json({"objects": made})
     elif args.to:
-        Path(args.to).write_text(_as_yaml(made), "utf-8")
+        Path(args.to).write_text(output.as_yaml(made), "utf-8")
         output.say(f"written: {args.to}. `lease run` creates the same objects itself and finds existing ones")
         if planning.manifest(opening.open_home(), Path(args.job), args.on) != made:
             output.say(f"{args.to} is now part of the code, so the next run has another name than these objects:")
             output.say("  write it outside the project, or name it in .leaseignore")
     else:
-        output.data(_as_yaml(made).rstrip())
+        output.data(output.as_yaml(made).rstrip())
     return 0
 
 
@@ -87,15 +86,8 @@ def rights(args: Namespace) -> int:
         output.as_json({"verdict": verdict.as_dict(), "role": role})
     else:
         show_verdict(verdict)
-        output.data(_as_yaml([role]).rstrip())
+        output.data(output.as_yaml([role]).rstrip())
     return _EXIT_REFUSED if verdict.outcome is Outcome.REFUSED else 0
-
-
-def _as_yaml(values: Iterable[Mapping[str, Any]]) -> str:
-    """Format objects as one stream of documents, as kubectl takes them."""
-    import yaml
-
-    return "---\n".join(yaml.safe_dump(dict(value), sort_keys=False, width=100) for value in values)
 
 
 def fetch(args: Namespace) -> int:
