@@ -39,7 +39,7 @@ def test_no_room_has_more_than_a_screen_of_modules() -> None:
 
 
 def test_the_page_is_two_printed_pages_long() -> None:
-    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 170
+    assert len(PAGE.read_text(encoding="utf-8").splitlines()) <= 186
 
 
 def test_every_source_file_on_the_page_exists() -> None:
