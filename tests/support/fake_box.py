@@ -424,6 +424,8 @@ def _seen(run: FakeRun) -> Dict[str, Any]:
         "holder": dict(run.holder),
         "journal": run.unproven,
         "unproven": bool(run.unproven),
+        "fence": {},
+        "progress": None,
         "place": {"folder": str(run.folder), "root": str(run.folder.parent), "care": []},
         "notifies": False,
     }

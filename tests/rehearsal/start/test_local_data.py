@@ -147,7 +147,7 @@ def test_data_spoiled_on_the_box_is_detected_and_sent_again(person: Front) -> No
     assert done.code == 0 and "nothing travels" in done.said, done.said
 
 
-@pytest.mark.parametrize("options, lacks", [("size=40m", "bytes free"), ("size=200m,nr_inodes=520", "inodes left")])
+@pytest.mark.parametrize("options, lacks", [("size=40m", "bytes free"), ("size=200m,nr_inodes=640", "inodes left")])
 def test_no_room_is_refused_before_a_byte_travels(person: Front, options: str, lacks: str) -> None:
     for number in range(300):
         (person.project / "data" / f"{number}.bin").write_bytes(b"%d" % number)

@@ -31,6 +31,10 @@ class Person(Front):
         said = self.capsys.readouterr()
         return Done(code, said.out, said.err)
 
+    def job(self, **change: Any) -> None:
+        """Write a job whose missing checkpoints have a reason, so that the gate judges the rest."""
+        super().job(**{"checkpoint": {"because": "the test is about the other findings"}, **change})
+
     def launch(self, *words: str) -> Done:
         """Run one command as a process of its own; what it leaves behind is ended after the test."""
         return super().lease(*words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 
 from leasehold.caretaker.process.locks import try_lock
@@ -41,4 +40,13 @@ def expire(folder: RunFolder, kept_s: float = _KEPT_S) -> None:
 
 def remove(path: str) -> None:
     """Remove a view; what cannot be removed now is removed later."""
-    shutil.rmtree(path, ignore_errors=True)
+    for place, folders, files in os.walk(path, topdown=False):  # shutil costs the caretaker half a megabyte
+        for name in files:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(place, name))
+        for name in folders:
+            inner = os.path.join(place, name)
+            with contextlib.suppress(OSError):
+                (os.unlink if os.path.islink(inner) else os.rmdir)(inner)
+    with contextlib.suppress(OSError):
+        os.rmdir(path)

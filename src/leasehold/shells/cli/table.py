@@ -157,7 +157,7 @@ _EXAMPLES = """examples:
 exit codes:
   0 done                      4 the box                          7 results do not verify
   2 your command or file      5 unreachable (state unknown)      8 this home (disk, ledger)
-  3 refused by a gate         6 the run failed"""
+  3 refused by a gate         6 the run failed, no receipt yet    9 a landlord said no"""
 
 
 def overview() -> str:

@@ -141,10 +141,10 @@ def test_an_xid_is_told_once_with_its_meaning_and_what_to_do() -> None:
     assert watch.see(xids=[(-1, 12345)]) == ["raised gpu_xid"]
 
 
-def test_an_alarm_to_leave_the_box_says_that_another_starts_at_step_0() -> None:
+def test_an_alarm_to_leave_the_box_names_the_command_for_it() -> None:
     watch = Watch()
     watch.see(2, xids=[(0, 79)])
-    assert "on another box the run starts at step 0 unless its checkpoint is copied" in watch.events[0]["hint"]
+    assert "lease move RUN --to BOX continues it on another one" in watch.events[0]["hint"]
 
 
 def test_an_xid_is_heard_also_while_the_cards_are_not_asked() -> None:
