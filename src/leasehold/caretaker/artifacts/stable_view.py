@@ -133,7 +133,7 @@ class StableView:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(target)
-            os.link(os.path.join(self._folder.out(one.cell), one.path), target, follow_symlinks=False)
+            _link(os.path.join(self._folder.out(one.cell), one.path), target)
         except OSError as error:
             if error.errno in _NO_LINK:
                 return
@@ -246,6 +246,17 @@ def _torn(path: str) -> str:
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_size, one.st_mtime_ns, one.st_ino) == (other.st_size, other.st_mtime_ns, other.st_ino)
+
+
+def _link(source: str, target: str) -> None:
+    """Make a hard link and follow no symbolic one."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        os.link(source, target)  # PyPy sends a flag that Linux refuses; its plain link(2) follows none either
+
 
 
 def _is_at(path: str, info: os.stat_result) -> bool:
