@@ -101,6 +101,10 @@ ci: ## what CI runs: system parts, check, every test (a missing part is a failur
 	$(MAKE) --no-print-directory test-all
 	$(MAKE) --no-print-directory test-bare
 
+kubernetes: $(STAMP) ## runs on a real control plane and kubelet, which are built first (root; 7 minutes once)
+	tools/k8s_parts.sh
+	LEASEHOLD_K8S=$${LEASEHOLD_K8S:-/var/cache/leasehold-k8s} $(PYTEST) --tier all -n 1 -rfE tests/real/kubernetes $(ARGS)
+
 bench: $(STAMP) ## ratios against peers in one run, and every reader fuzzed for a minute
 	-@tools/fuzz_venv.sh
 	-@tools/submitit_venv.sh

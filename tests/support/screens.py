@@ -93,7 +93,7 @@ class Session:
             raise AssertionError("`%s` waited for what did not come; so far:\n%s" % (line, seen.getvalue())) from None
         finally:
             child.close(force=True)
-        said = seen.getvalue().replace("\r\n", "\n")
+        said = re.sub(r"\^C\n?", "", seen.getvalue().replace("\r\n", "\n"))  # the terminal's echo, at any moment
         ended = "" if child.exitstatus == 0 else "[exit %s]\n" % child.exitstatus
         self._parts.append("$ %s\n%s%s\n" % (line, said, ended))
         assert child.exitstatus == code, "`%s` exited with %s:\n%s" % (line, child.exitstatus, said)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from leasehold.errors import LinkError, Refusal, UserError
-from leasehold.ledger import books
-from leasehold.lifecycle.box import book
+from leasehold.ledger import books, box_book
+from leasehold.lifecycle.box import book_rows
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import find_box
 from leasehold.lifecycle.machine.leased_box import box_of
@@ -49,7 +49,7 @@ def test_a_changed_key_is_accepted_only_when_its_fingerprint_is_named(ssh_box: S
     with pytest.raises(LinkError) as raised:
         add_box(home, ssh_box, replace=True, fingerprint="SHA256:" + "A" * 43)
     assert raised.value.code == "link.host_key_unexpected"
-    assert book.find(home, "gpu1").fingerprint.startswith(before)
+    assert book_rows.find(home, "gpu1").fingerprint.startswith(before)
     pins = home.pins(f"{ssh_box.user}@127.0.0.1:{ssh_box.port}")
     assert host_keys.fingerprint(pins).startswith(before), "the old pin must stand"
 
@@ -64,7 +64,7 @@ def test_a_changed_key_is_accepted_only_when_its_fingerprint_is_named(ssh_box: S
 def test_a_first_contact_can_ask_for_one_key(ssh_box: SshBox, home: Home) -> None:
     with pytest.raises(LinkError):
         add_box(home, ssh_box, fingerprint="SHA256:" + "A" * 43)
-    assert book.entries(home) == []
+    assert box_book.entries(home.ledger) == []
     assert add_box(home, ssh_box, fingerprint=key_of(ssh_box)).flavour == "full"
 
 
@@ -77,7 +77,7 @@ def test_a_pin_removed_by_hand_does_not_make_the_book_forget(ssh_box: SshBox, ho
     assert outcome == "refused"
     assert before in what
     assert key_of(ssh_box) in what
-    assert book.find(home, "gpu1").fingerprint.startswith(before)
+    assert book_rows.find(home, "gpu1").fingerprint.startswith(before)
 
 
 # ---------------------------------------------------------------- moving
@@ -107,7 +107,7 @@ def test_a_name_keeps_its_machine_while_its_meter_counts(new_ssh_box: MakeBox, h
     assert raised.value.code == "box.other_machine"
     with pytest.raises(Refusal):
         add_box(home, second, replace=True, contact=False)
-    assert book.find(home, "gpu1").address.endswith(f":{first.port}")
+    assert book_rows.find(home, "gpu1").address.endswith(f":{first.port}")
     home.ledger.append("lease_closed", lease=lease.id)
     assert add_box(home, second, replace=True).address.endswith(f":{second.port}")
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from leasehold.errors import BoxError, LinkError, UserError
-from leasehold.ledger import books
-from leasehold.lifecycle.box import book
+from leasehold.ledger import books, box_book
+from leasehold.lifecycle.box import book, book_rows
 from leasehold.lifecycle.home.home import Home
 from leasehold.lifecycle.machine.box import find_box
 from leasehold.lifecycle.records.orders import BoxOrder
@@ -140,7 +140,7 @@ def test_a_key_the_user_knows_otherwise_is_refused_at_first_contact(
     with pytest.raises(LinkError) as raised:
         add_box(home, ssh_box, pasted=HOST)
     assert raised.value.code == "link.host_key_changed"
-    assert book.entries(home) == []
+    assert box_book.entries(home.ledger) == []
 
 
 def test_no_contact_writes_it_down_and_the_test_meets_it(ssh_box: SshBox, home: Home) -> None:
@@ -149,7 +149,7 @@ def test_no_contact_writes_it_down_and_the_test_meets_it(ssh_box: SshBox, home: 
     verdict = try_box(home)
     assert verdict.passed
     assert "met and pinned just now" in finding(verdict, "host key")[1]
-    entry = book.find(home, "gpu1")
+    entry = book_rows.find(home, "gpu1")
     assert (entry.flavour, entry.fingerprint) == ("full", f"{key_of(ssh_box)} (ED25519)")
 
 
@@ -159,7 +159,7 @@ def test_a_box_that_cannot_be_reached_is_not_written_down(ssh_box: SshBox, home:
         add_box(home, ssh_box)
     assert raised.value.code == "link.refused"
     assert "--no-contact" in raised.value.hint
-    assert book.entries(home) == []
+    assert box_book.entries(home.ledger) == []
 
 
 def test_a_key_that_is_refused_says_so(ssh_box: SshBox, home: Home, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_wrong_word_refuses_before_anything_is_done(home: Home, order: dict[st
     with pytest.raises(UserError) as raised:
         book.add(home, BoxOrder(**{"name": "gpu1", "pasted": "root@h", **order}), silent)
     assert raised.value.code == code
-    assert book.entries(home) == []
+    assert box_book.entries(home.ledger) == []
 
 
 # ---------------------------------------------------------------- doors
@@ -242,7 +242,7 @@ def test_a_relay_that_only_carries_a_terminal_is_refused_with_the_way_out(
     assert raised.value.code == "box.shell_only"
     assert says in raised.value.seen
     assert PROXY_FIX in raised.value.hint
-    assert book.entries(home) == []
+    assert box_book.entries(home.ledger) == []
     assert not (box.home / "chosen").exists(), "something was typed at the menu"
 
 
@@ -255,7 +255,7 @@ def test_a_relay_in_the_book_fails_its_test_and_is_named_there(new_ssh_box: Make
     assert finding(verdict, "commands")[0] == "refused"
     assert "RelayCloud shell" in finding(verdict, "terminal")[1]
     assert finding(verdict, "room") == ("unknown", "room: not tried, nothing can be started there")
-    assert book.find(home, "gpu1").flavour == "shell-only"
+    assert book_rows.find(home, "gpu1").flavour == "shell-only"
 
 
 def test_a_door_that_repeats_our_command_is_not_taken_for_a_shell(new_ssh_box: MakeBox, home: Home) -> None:
@@ -291,7 +291,7 @@ def test_a_box_that_is_gone_is_unknown_and_stays_in_the_book(ssh_box: SshBox, ho
     verdict = try_box(home)
     assert verdict.outcome is Outcome.UNKNOWN
     assert finding(verdict, "reach")[0] == "unknown"
-    assert book.find(home, "gpu1") == entry
+    assert book_rows.find(home, "gpu1") == entry
 
 
 def test_a_wrong_clock_is_found(ssh_box: SshBox, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -258,7 +258,6 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)  # PyPy sends a flag that Linux refuses; its plain link(2) follows none either
 
 
-
 def _is_at(path: str, info: os.stat_result) -> bool:
     try:
         there = os.lstat(path)

@@ -48,7 +48,8 @@ class ArtifactAtHome:
         since = f", as of {ago(max(0.0, now_unix - self.as_of_unix))} ago" if self.as_of_unix and self.files else ""
         left = "; ".join(f"{one_line(path)}: {one_line(why)}" for path, why in self.left[:_NAMED])
         more = f"; {len(self.left) - _NAMED} more" if len(self.left) > _NAMED else ""
-        not_home = f"; not home: {left}{more}" if left else ""
+        named = ": " if self.standing is Standing.NOT_HOME else "; not home: "
+        not_home = f"{named}{left}{more}" if left else ""
         return f"{self.cell}: {one_line(self.pattern)}  {self.standing.value}{size}{since}{not_home}"
 
 
