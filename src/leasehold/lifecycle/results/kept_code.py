@@ -67,7 +67,9 @@ def unpacked(ledger: Ledger, tree: str, project: Path) -> Iterator[CodeTree]:
     with TemporaryDirectory(prefix="lease-code-") as place:
         try:
             with tarfile.open(archive, "r:gz") as packed:
-                packed.extractall(place, filter="data")
+                # Debian's 3.11.2 knows no filter; this home wrote the archive itself, into a folder of its own.
+                options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                packed.extractall(place, **options)
         except (OSError, tarfile.TarError, zlib.error, EOFError):
             yield CodeTree(project, ())
             return
